@@ -1,0 +1,153 @@
+//! What every stage of a worker's step works with: shared accounts, memory, hand-over, trace.
+
+use crate::copies::Copies;
+use crate::drop::DropReason;
+use crate::fdb::Fdb;
+use crate::frame::{Charge, Descriptor, Frame};
+use crate::ids::{PerPg, PerPort, PgId, PortId, WorkerId};
+use crate::io::FramePool;
+use crate::mmu::{Edge, EdgeKind, Mmu};
+use crate::profile::Profile;
+use crate::ring::Producer;
+use crate::topology::Topology;
+use crate::trace::{EventKind, Trace};
+use crate::units::{FrameLen, Time};
+use std::sync::Arc;
+
+/// What all workers share: the only things with several writers (DESIGN law 2).
+pub struct Shared {
+    /// Accounts and pools.
+    pub mmu: Mmu,
+    /// Where stations are.
+    pub fdb: Fdb,
+    /// Who holds frames with several copies.
+    pub copies: Copies,
+}
+
+/// XOFF and XON edges of one PG, as far as this worker won them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCount {
+    /// Entered XOFF.
+    pub xoff: u64,
+    /// Left it.
+    pub xon: u64,
+}
+
+/// A set of workers to wake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bells(pub u16);
+
+impl Bells {
+    /// Adds a worker.
+    #[inline]
+    pub fn add(&mut self, worker: WorkerId) {
+        self.0 |= 1 << worker.index();
+    }
+
+    /// Whether `worker` is to be woken.
+    pub const fn contains(self, worker: WorkerId) -> bool {
+        self.0 & (1 << worker.index()) != 0
+    }
+}
+
+/// The workplace of one worker.
+pub struct Context<M> {
+    pub(crate) id: WorkerId,
+    pub(crate) now: Time,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) pool: M,
+    /// Hand-over rings to other workers, by worker; `None` for this one.
+    pub(crate) outboxes: Vec<Option<Producer>>,
+    pub(crate) trace: Trace,
+    pub(crate) edges: PerPort<PerPg<EdgeCount>>,
+    pub(crate) bells: Bells,
+}
+
+/// Counts and records an edge; wakes the port's owner, who sends the PFC frame.
+fn note_edge(
+    (trace, edges, bells): (&mut Trace, &mut PerPort<PerPg<EdgeCount>>, &mut Bells),
+    (topology, id, now): (&Topology, WorkerId, Time),
+    edge: Edge,
+) {
+    let count = &mut edges[edge.port][edge.pg];
+    match edge.kind {
+        EdgeKind::Xoff => count.xoff += 1,
+        EdgeKind::Xon => count.xon += 1,
+    }
+    trace.record(now, edge.port, EventKind::Edge(edge));
+    if let Some(owner) = topology.owner(edge.port).filter(|owner| *owner != id) {
+        bells.add(owner);
+    }
+}
+
+/// Calls a method of the MMU with a place for its edges to go.
+macro_rules! with_edges {
+    ($context:expr, $method:ident, $($argument:expr),*) => {{
+        let Context { id, now, shared, profile, topology, trace, edges, bells, .. } = $context;
+        shared.mmu.$method(profile, $($argument,)* &mut |edge| {
+            note_edge((trace, edges, bells), (topology, *id, *now), edge);
+        })
+    }};
+}
+
+impl<M: FramePool> Context<M> {
+    /// Charges a frame to a PG (SPEC 3.2).
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        port: PortId,
+        pg: PgId,
+        len: FrameLen,
+    ) -> Result<Charge, DropReason> {
+        with_edges!(self, admit, port, pg, len)
+    }
+
+    /// Gives a receipt's cells back (SPEC 3.4).
+    #[inline]
+    pub(crate) fn release(&mut self, charge: Charge) {
+        if let Some(owner) = self.topology.owner(charge.port()).filter(|owner| *owner != self.id) {
+            // The frame goes home to that worker, which may sleep with an empty fill ring.
+            self.bells.add(owner);
+        }
+        with_edges!(self, release, charge);
+    }
+
+    /// The owner's look at a PG in XOFF (SPEC 3.3).
+    pub(crate) fn reevaluate(&mut self, port: PortId, pg: PgId) {
+        with_edges!(self, reevaluate, port, pg);
+    }
+
+    /// Evaluates a PG under a new profile (SPEC 3.3).
+    pub(crate) fn adopt_pg(&mut self, port: PortId, pg: PgId) {
+        with_edges!(self, adopt, port, pg);
+    }
+
+    /// Ends a frame: it has left or was dropped. The last holder releases and sends memory home.
+    #[inline]
+    pub(crate) fn finish(&mut self, frame: Frame) {
+        if frame.copy && !self.shared.copies.end(frame.handle.chunk()) {
+            return;
+        }
+        self.release(frame.charge);
+        self.pool.free(frame.handle);
+    }
+
+    /// Hands a frame over to the worker that owns its egress port.
+    pub(crate) fn hand_over(&mut self, owner: WorkerId, frame: Frame) {
+        let word = frame.pack().into_word();
+        let pushed = match self.outboxes.get_mut(owner.index()) {
+            Some(Some(outbox)) => outbox.push(word),
+            _ => Err(word),
+        };
+        match pushed {
+            Ok(()) => self.bells.add(owner),
+            Err(word) => {
+                // Rings hold every frame there can be, so this is a topology without its ring.
+                debug_assert!(false, "no room in the hand-over ring to worker {owner:?}");
+                self.finish(Descriptor::from_word(word).unpack(self.profile.cell()));
+            }
+        }
+    }
+}

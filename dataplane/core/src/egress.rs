@@ -1,0 +1,216 @@
+//! The way out: join a queue; then gate, schedule, shape, mark, transmit, and release.
+
+use crate::context::Context;
+use crate::drop::DropReason;
+use crate::frame::{Descriptor, Frame};
+use crate::ids::{QueueId, QueueSet};
+use crate::io::{FramePool, PortIo, BURST};
+use crate::port::Port;
+use crate::profile::{PortSpec, Profile};
+use crate::trace::{EventKind, TraceMask};
+use crate::units::Cells;
+use crate::wred::Arrival;
+use holdfast_wire::{mark_ce, Ecn, Marking};
+
+/// Fragments of the longest frame: the TX ring must have room for them all.
+const MAX_FRAGMENTS: usize = 5;
+
+/// Takes a frame whose egress port this worker owns; drops it with its reason where it must.
+pub(crate) fn accept<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    profile: &Profile,
+    frame: Frame,
+) {
+    let Some(port) = ports.iter_mut().find(|port| port.id == frame.egress) else {
+        return context.finish(frame);
+    };
+    let spec = profile.port(port.id).filter(|_| port.up);
+    match spec {
+        Some(spec) => join(port, context, spec, frame),
+        None => refuse(port, context, frame, DropReason::PortDown),
+    }
+}
+
+/// Drops a frame at egress: counted at this port and queue, cells and memory go back.
+pub(crate) fn refuse<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    frame: Frame,
+    reason: DropReason,
+) {
+    port.counters.dropped.count(reason);
+    port.counters.queues[frame.queue].dropped.count(reason);
+    let kind = EventKind::Drop { reason, pg: None, queue: Some(frame.queue), len: frame.len };
+    context.trace.record(context.now, port.id, kind);
+    context.finish(frame);
+}
+
+fn join<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    spec: &PortSpec,
+    mut frame: Frame,
+) {
+    let queue_spec = &spec.queues[frame.queue];
+    let queue = &mut port.queues[frame.queue];
+    let cells = frame.len.to_cells(context.profile.cell());
+    let exempt = frame.lossless && !frame.copy;
+    let mmu = &context.shared.mmu;
+    if queue.account.join(mmu, &context.profile, queue_spec, cells, exempt).is_err() {
+        return refuse(port, context, frame, DropReason::QueueLimit);
+    }
+    if let Some(wred) = &queue_spec.wred {
+        let depth = queue.account.occupancy();
+        match queue.wred.on_arrival(wred, depth, frame.ecn, frame.lossless) {
+            Arrival::Join => {}
+            Arrival::JoinMarked => mark(port, context, &mut frame, depth),
+            Arrival::Drop => {
+                queue.account.leave(mmu, cells);
+                return refuse(port, context, frame, DropReason::Wred);
+            }
+        }
+    }
+    if port.waiting.is_empty() {
+        port.shaper.idle(context.now);
+    }
+    let id = frame.queue;
+    port.queues[id].fifo.push_back(frame.pack());
+    port.waiting = port.waiting.or(QueueSet::only(id));
+}
+
+/// Writes CE where the frame allows it; counts and records what was done.
+fn mark<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    frame: &mut Frame,
+    depth: Cells,
+) {
+    let counters = &mut port.counters.queues[frame.queue];
+    let mut marked = false;
+    if frame.copy {
+        counters.mark_skipped += 1;
+    } else {
+        let (l3, tags) = (frame.l3, frame.tags);
+        match context.pool.write(&mut frame.handle, |bytes| mark_ce(bytes, l3, tags)) {
+            Marking::Marked => {
+                counters.marked += 1;
+                marked = true;
+            }
+            Marking::AlreadyCe => counters.ce_passed += 1,
+            Marking::NotEct => return,
+        }
+    }
+    if context.trace.wants(TraceMask::MARKS) {
+        let kind = EventKind::Mark { queue: frame.queue, depth, marked };
+        context.trace.record(context.now, port.id, kind);
+    }
+}
+
+/// Sends what may leave the port now; returns how much was done.
+pub(crate) fn run<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    profile: &Profile,
+    done: &mut Vec<u64>,
+) -> usize {
+    let mut work = reap(port, context, done);
+    if port.waiting.is_empty() || port.held || !port.up {
+        return work;
+    }
+    let Some(spec) = profile.port(port.id) else { return work };
+    let mut sent = 0;
+    while sent < BURST && send_next(port, context, spec) {
+        sent += 1;
+    }
+    if sent > 0 {
+        port.io.kick();
+        work += sent + reap(port, context, done);
+    }
+    work
+}
+
+/// Sends the next frame, if one may leave: not paused, scheduled, shaped, and within the bound of
+/// what may be in the TX ring.
+fn send_next<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    spec: &PortSpec,
+) -> bool {
+    let now = context.now;
+    if !port.shaper.ready(now) || port.io.tx_room() < MAX_FRAGMENTS {
+        return false;
+    }
+    let paused = port.receiver.paused_queues(now, &spec.maps);
+    let ready = QueueSet(port.waiting.0 & !paused.0);
+    let queues = &port.queues;
+    let head_len = |id: QueueId| queues[id].fifo.front().map_or_else(Default::default, |d| d.len());
+    let Some(id) = port.scheduler.pick(now, ready, head_len) else { return false };
+    if !port.pacer.has_room(head_len(id)) {
+        return false;
+    }
+    let Some(descriptor) = port.queues[id].fifo.pop_front() else { return false };
+    let mut frame = descriptor.unpack(context.profile.cell());
+    if let Some(wred) = &spec.queues[id].wred {
+        let queue = &mut port.queues[id];
+        let depth = queue.account.occupancy();
+        if frame.ecn != Ecn::NotEct && queue.wred.on_departure(wred, depth) {
+            mark(port, context, &mut frame, depth);
+        }
+    }
+    let (chunk, len) = (frame.handle.chunk(), frame.len);
+    let token = frame.pack().into_word();
+    if !port.io.transmit(&context.pool, chunk, len, token) {
+        // The room was there a moment ago; keep the frame at the head of its queue.
+        port.queues[id].fifo.push_front(Descriptor::from_word(token));
+        return false;
+    }
+    port.scheduler.charge(id, len, now);
+    port.shaper.charge(len.on_wire(), now);
+    port.pacer.entered(len);
+    port.counters.transmitted.count(u64::from(len.0));
+    port.counters.queues[id].transmitted.count(u64::from(len.0));
+    if port.queues[id].fifo.is_empty() {
+        port.waiting.0 &= !QueueSet::only(id).0;
+        port.scheduler.emptied(id);
+        port.queues[id].wred.emptied();
+    }
+    true
+}
+
+/// Frames that have left give back their cells and go home (SPEC 3.4).
+fn reap<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    done: &mut Vec<u64>,
+) -> usize {
+    port.io.completions(done);
+    let count = done.len();
+    for word in done.drain(..) {
+        let frame = Descriptor::from_word(word).unpack(context.profile.cell());
+        let cells = frame.len.to_cells(context.profile.cell());
+        port.queues[frame.queue].account.leave(&context.shared.mmu, cells);
+        port.pacer.left(frame.len);
+        context.finish(frame);
+    }
+    count
+}
+
+/// Empties every queue of a port that can't send any more.
+pub(crate) fn flush<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    reason: DropReason,
+) {
+    let cell = context.profile.cell();
+    for id in QueueId::all() {
+        while let Some(descriptor) = port.queues[id].fifo.pop_front() {
+            let frame = descriptor.unpack(cell);
+            let cells = frame.len.to_cells(cell);
+            port.queues[id].account.leave(&context.shared.mmu, cells);
+            refuse(port, context, frame, reason);
+        }
+        port.scheduler.emptied(id);
+    }
+    port.waiting = QueueSet::EMPTY;
+}

@@ -1,0 +1,82 @@
+//! The two seams of the core (DESIGN law 11): a port's rings and the memory of frames.
+//!
+//! Implemented by AF_XDP (crate `holdfast-xsk`) and in memory ([`crate::memory`], which tests,
+//! benches and the simulator use).
+
+use crate::frame::FrameHandle;
+use crate::units::{FrameLen, Time};
+use holdfast_wire::mac_control::FRAME_LEN;
+
+/// Frames taken from, or given to, a ring at once (DESIGN 4).
+pub const BURST: usize = 64;
+
+/// A frame that a port received.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its memory, all fragments.
+    pub handle: FrameHandle,
+    /// Its length, all fragments together.
+    pub len: FrameLen,
+}
+
+/// The memory of frames as one worker sees it. Each worker has its own view; memory is shared.
+///
+/// A frame has a home worker; [`FramePool::free`] sends it there, by a ring if the home is another
+/// worker, so that a port's fill ring can only be starved by its own admitted frames (DESIGN 5).
+pub trait FramePool {
+    /// Reads the head of a frame: its first fragment, which holds all headers.
+    fn read<R>(&self, frame: &FrameHandle, look: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Changes the head of a frame. Never called for a frame with several copies.
+    fn write<R>(&mut self, frame: &mut FrameHandle, change: impl FnOnce(&mut [u8]) -> R) -> R;
+
+    /// Sends a frame's memory home, every fragment of it.
+    fn free(&mut self, frame: FrameHandle);
+
+    /// Takes in frames of this worker that other workers sent home.
+    /// Returns how many chunks came.
+    fn take_returned(&mut self) -> usize;
+
+    /// Chunks that lie free at this worker: in no ring, in no queue.
+    fn free_chunks(&self) -> usize;
+}
+
+/// One port's rings: RX, fill, TX, completion. Owned by the port's worker.
+pub trait PortIo {
+    /// The memory that this port's frames live in.
+    type Pool: FramePool;
+
+    /// Takes at most [`BURST`] received frames and appends them to `into`, which has room for
+    /// them. Frames that the ring holds half (a fragment is missing) stay for the next call.
+    fn receive(&mut self, pool: &mut Self::Pool, into: &mut Vec<Received>);
+
+    /// Frames that wait in the RX ring now.
+    fn rx_backlog(&mut self) -> u32;
+
+    /// Gives free chunks of `pool` to the fill ring, as many as it takes.
+    fn refill(&mut self, pool: &mut Self::Pool);
+
+    /// Fragments of data that the TX ring takes now; slots reserved for PFC are not counted.
+    fn tx_room(&self) -> usize;
+
+    /// Puts a frame into the TX ring; `token` comes back from [`PortIo::completions`] once for
+    /// each frame accepted. `false`, and nothing done, if the ring has no room for all fragments.
+    /// The frame's memory belongs to the ring until then.
+    fn transmit(&mut self, pool: &Self::Pool, chunk: u32, len: FrameLen, token: u64) -> bool;
+
+    /// Puts a MAC control frame into a reserved slot, ahead of data not yet kicked where the ring
+    /// allows it. `false` if even the reserved slots are full; the caller tries again.
+    fn transmit_control(&mut self, bytes: &[u8; FRAME_LEN]) -> bool;
+
+    /// Makes the kernel send what is in the TX ring, if there is anything, and returns the time
+    /// at which that was done, by the clock that `Worker::step` is called with: the end of the
+    /// XOFF reaction (SPEC 4.1).
+    fn kick(&mut self) -> Time;
+
+    /// Appends the tokens of frames that have left to `done`, which has room for [`BURST`] of
+    /// them, and takes MAC control frames' slots back. At most [`BURST`] a call.
+    fn completions(&mut self, done: &mut Vec<u64>);
+
+    /// Whether the link is usable; a port that is down neither receives nor sends.
+    fn is_up(&self) -> bool;
+}

@@ -1,0 +1,88 @@
+//! The pause side of a port's step: levels of all causes become PFC frames, ahead of data.
+
+use crate::context::Context;
+use crate::ids::{PgId, PrioritySet};
+use crate::io::PortIo;
+use crate::pfc::PauseCause;
+use crate::port::Port;
+use crate::profile::{PortSpec, Profile};
+use crate::trace::{EventKind, TraceMask};
+use holdfast_wire::mac_control::{encode_pfc, FRAME_LEN};
+
+/// Brings what the peer was told in line with the accounts, before the next RX burst is taken
+/// (SPEC 3.3, 4.1). Returns how many PFC frames went out.
+pub(crate) fn settle<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    profile: &Profile,
+) -> usize {
+    let Some(spec) = profile.port(port.id) else { return 0 };
+    let in_xoff = context.shared.mmu.xoff_set(port.id);
+    if in_xoff != 0 {
+        for pg in PgId::all().filter(|pg| in_xoff & (1 << pg.index()) != 0) {
+            context.reevaluate(port.id, pg);
+        }
+    }
+    backlog(port, context, spec);
+    if context.shared.mmu.take_work(port.id) {
+        let level = context.shared.mmu.pfc_level(profile, port.id);
+        port.sender.set_cause(PauseCause::Mmu, level);
+    }
+    send(port, context)
+}
+
+/// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it.
+fn backlog<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, spec: &PortSpec) {
+    let waiting = port.io.rx_backlog();
+    let mark = spec.pfc.rx_backlog_mark;
+    let now_backlogged = if port.backlogged { waiting > mark / 2 } else { waiting > mark };
+    if now_backlogged == port.backlogged {
+        return;
+    }
+    port.backlogged = now_backlogged;
+    let lossless = lossless_priorities(spec);
+    let level = if now_backlogged { lossless } else { PrioritySet::EMPTY };
+    port.sender.set_cause(PauseCause::RxBacklog, level);
+    let kind = EventKind::RxBacklog(lossless, now_backlogged);
+    context.trace.record(context.now, port.id, kind);
+}
+
+/// The PFC-enabled priorities of the port's lossless PGs.
+pub(crate) fn lossless_priorities(spec: &PortSpec) -> PrioritySet {
+    spec.pgs
+        .iter()
+        .filter(|(_, pg)| pg.lossless)
+        .fold(PrioritySet::EMPTY, |set, (_, pg)| set.or(pg.priorities))
+        .and(spec.pfc.enabled)
+}
+
+/// Sends what the pause sender wants sent; frames that find no slot are tried again next step.
+pub(crate) fn send<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>) -> usize {
+    if !port.up {
+        return 0;
+    }
+    let mut sent = 0;
+    let mut paused_anew = false;
+    while let Some(frame) = port.sender.next_frame(context.now) {
+        let mut bytes = [0; FRAME_LEN];
+        encode_pfc(&mut bytes, port.mac, frame.enable, &frame.quanta);
+        if !port.io.transmit_control(&bytes) {
+            break;
+        }
+        port.sender.sent(&frame, context.now);
+        paused_anew |= frame.quanta.iter().any(|quanta| *quanta != 0);
+        sent += 1;
+        if context.trace.wants(TraceMask::PFC) {
+            let enable = PrioritySet(frame.enable);
+            let kind = EventKind::PfcOut { enable, quanta: frame.quanta };
+            context.trace.record(context.now, port.id, kind);
+        }
+    }
+    if sent > 0 {
+        let left = port.io.kick();
+        if paused_anew {
+            port.reaction.count(left.since(context.now));
+        }
+    }
+    sent
+}

@@ -1,0 +1,197 @@
+//! One port as its owner sees it: rings, egress queues, schedulers and PFC state machines.
+
+use crate::counters::PortCounters;
+use crate::frame::Descriptor;
+use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
+use crate::mmu::QueueAccount;
+use crate::pfc::{PauseReceiver, PauseSender};
+use crate::profile::PortSpec;
+use crate::sched::{Pacer, Scheduler, Shaper};
+use crate::units::{Nanos, Time};
+use crate::wred::Wred;
+use holdfast_wire::MacAddr;
+use std::collections::VecDeque;
+
+/// One egress queue: its frames in order, its account, its marking.
+pub struct EgressQueue {
+    pub(crate) fifo: VecDeque<Descriptor>,
+    pub(crate) account: QueueAccount,
+    pub(crate) wred: Wred,
+}
+
+impl EgressQueue {
+    /// Frames that wait; what is in the TX ring has left the queue but not its account.
+    pub fn frames(&self) -> usize {
+        self.fifo.len()
+    }
+
+    /// Cells queued and in the TX ring, with their watermarks.
+    pub const fn account(&self) -> &QueueAccount {
+        &self.account
+    }
+}
+
+/// How long XOFF frames took from the charge to the kick, in power-of-two microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaction {
+    /// Frames whose time was below 2^n us; the last one also counts all longer ones.
+    pub below: [u64; Self::BUCKETS],
+    /// Sum of the times in nanoseconds.
+    pub total: u64,
+    /// The longest, in nanoseconds.
+    pub longest: u64,
+}
+
+impl Reaction {
+    /// Buckets: below 1 us, 2 us, ... 16.4 ms, and longer.
+    pub const BUCKETS: usize = 16;
+
+    /// Counts one.
+    pub fn count(&mut self, time: Nanos) {
+        let micros = time.0 / 1_000;
+        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
+        self.below[bucket.min(Self::BUCKETS - 1)] += 1;
+        self.total += time.0;
+        self.longest = self.longest.max(time.0);
+    }
+}
+
+/// A port of the switch, owned by one worker (DESIGN law 2).
+pub struct Port<P> {
+    pub(crate) id: PortId,
+    pub(crate) mac: MacAddr,
+    pub(crate) io: P,
+    pub(crate) queues: PerQueue<EgressQueue>,
+    /// Queues that hold frames.
+    pub(crate) waiting: QueueSet,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) shaper: Shaper,
+    pub(crate) pacer: Pacer,
+    pub(crate) sender: PauseSender,
+    pub(crate) receiver: PauseReceiver,
+    pub(crate) held: bool,
+    pub(crate) backlogged: bool,
+    pub(crate) up: bool,
+    pub(crate) counters: PortCounters,
+    pub(crate) reaction: Reaction,
+}
+
+impl<P> Port<P> {
+    /// A port as `spec` wants it. `frames` bounds what one queue can ever hold, so that no queue
+    /// grows after boot; `seed` starts the generators of its queues' WRED.
+    pub fn new(id: PortId, mac: MacAddr, io: P, spec: &PortSpec, frames: usize, seed: u64) -> Self {
+        Self {
+            id,
+            mac,
+            io,
+            queues: PerQueue::from_fn(|queue| EgressQueue {
+                fifo: VecDeque::with_capacity(frames),
+                account: QueueAccount::default(),
+                wred: Wred::new(seed ^ (u64::from(id.number()) << 8 | u64::from(queue.number()))),
+            }),
+            waiting: QueueSet::EMPTY,
+            scheduler: Scheduler::new(spec),
+            shaper: Shaper::new(spec.speed, spec.catch_up),
+            pacer: Pacer::new(spec.tx_inflight),
+            sender: PauseSender::new(&spec.pfc, spec.speed),
+            receiver: PauseReceiver::new(&spec.pfc, spec.speed),
+            held: false,
+            backlogged: false,
+            up: true,
+            counters: PortCounters::default(),
+            reaction: Reaction::default(),
+        }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> PortId {
+        self.id
+    }
+
+    /// Its own address: the source of its PFC frames.
+    pub const fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
+    /// Its rings.
+    pub const fn io(&self) -> &P {
+        &self.io
+    }
+
+    /// Its rings, to read their statistics.
+    pub fn io_mut(&mut self) -> &mut P {
+        &mut self.io
+    }
+
+    /// What it has counted.
+    pub const fn counters(&self) -> &PortCounters {
+        &self.counters
+    }
+
+    /// What it has counted, for losses that only the rings' owner sees.
+    pub fn counters_mut(&mut self) -> &mut PortCounters {
+        &mut self.counters
+    }
+
+    /// One of its queues.
+    pub fn queue(&self, queue: QueueId) -> &EgressQueue {
+        &self.queues[queue]
+    }
+
+    /// The side that pauses the peer.
+    pub const fn pause_sender(&self) -> &PauseSender {
+        &self.sender
+    }
+
+    /// The side that the peer pauses.
+    pub const fn pause_receiver(&self) -> &PauseReceiver {
+        &self.receiver
+    }
+
+    /// XOFF reaction times.
+    pub const fn reaction(&self) -> &Reaction {
+        &self.reaction
+    }
+
+    /// Whether `port hold` stops its egress.
+    pub const fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether its link is usable.
+    pub const fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Lowers its queues' user watermarks to the present occupancy.
+    pub fn clear_watermarks(&mut self) {
+        for (_, queue) in self.queues.iter_mut() {
+            queue.account.clear_user_watermark();
+        }
+    }
+
+    /// Takes over a new profile's word on scheduling and PFC.
+    pub(crate) fn adopt(&mut self, spec: &PortSpec, now: Time) {
+        self.scheduler.adopt(spec);
+        self.shaper.adopt(spec.speed, spec.catch_up);
+        self.pacer.adopt(spec.tx_inflight);
+        self.sender.adopt(&spec.pfc, spec.speed);
+        self.receiver.adopt(&spec.pfc, spec.speed, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reaction_buckets_are_powers_of_two_microseconds() {
+        let mut reaction = Reaction::default();
+        for nanos in [0, 999, 1_000, 1_999, 2_000, 40_000_000] {
+            reaction.count(Nanos(nanos));
+        }
+        assert_eq!(reaction.below[..3], [2, 2, 1]);
+        assert_eq!(reaction.below[Reaction::BUCKETS - 1], 1);
+        assert_eq!(reaction.longest, 40_000_000);
+    }
+}

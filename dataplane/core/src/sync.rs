@@ -1,0 +1,7 @@
+//! The atomics of the core: those of the machine, or loom's when its explorer runs the code.
+
+#[cfg(loom)]
+pub use loom::sync::atomic;
+
+#[cfg(not(loom))]
+pub use core::sync::atomic;
