@@ -50,6 +50,20 @@ fn cnp_is_the_golden_bytes() {
     assert_eq!((view.dscp, view.ecn, view.src_port), (48, Ecn::NotEct, 49152));
 }
 
+/// The bytes are a computation of their own, made from the formats with zlib's CRC-32.
+#[test]
+fn an_ipv6_data_frame_is_the_golden_bytes() {
+    let mut buf = [0xaa; 128];
+    let packet =
+        DataPacket { path: path(V6, &[]), op: DataOp::RcSend, dest_qp: 0x12, psn: 7, len: 94 };
+    assert_eq!(encode_data(&mut buf, &packet).unwrap().payload, 74..90);
+    let golden = "66a0000000281140 fd000000000000000000000000000001 \
+                  fd000000000000000000000000000002 \
+                  c00012b70028baa6 0400ffff0000001200000007 \
+                  00000000000000000000000000000000 7193028f";
+    assert_eq!(buf[14..94], hex(golden));
+}
+
 fn ones_sum(bytes: &[u8]) -> u32 {
     let sum = bytes.chunks(2).fold(0u32, |sum, w| {
         sum + u32::from(w[0]) * 256 + w.get(1).map_or(0, |&low| u32::from(low))
