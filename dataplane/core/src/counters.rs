@@ -67,6 +67,8 @@ pub struct PortCounters {
     pub flooded: u64,
     /// Frames whose source didn't fit into the FDB.
     pub fdb_full: u64,
+    /// Stations that were known elsewhere and moved to this port.
+    pub fdb_moves: u64,
     /// Frames handed over to another worker.
     pub handed_over: u64,
     /// Per PG.

@@ -115,6 +115,10 @@ pub(crate) fn run<P: PortIo>(
     done: &mut Vec<u64>,
 ) -> usize {
     let mut work = reap(port, context, done);
+    if port.held {
+        // Time that passes in a hold is not to be made up for later.
+        port.shaper.idle(context.now);
+    }
     if port.waiting.is_empty() || port.held || !port.up {
         return work;
     }
@@ -143,6 +147,11 @@ fn send_next<P: PortIo>(
     }
     let paused = port.receiver.paused_queues(now, &spec.maps);
     let ready = QueueSet(port.waiting.0 & !paused.0);
+    if ready.is_empty() {
+        // Nor is the time of a pause: the peer would get a burst when it lets us go.
+        port.shaper.idle(now);
+        return false;
+    }
     let queues = &port.queues;
     let head_len = |id: QueueId| queues[id].fifo.front().map_or_else(Default::default, |d| d.len());
     let Some(id) = port.scheduler.pick(now, ready, head_len) else { return false };

@@ -2,7 +2,7 @@
 //!
 //! An entry is one 64-bit word, so a reader sees all of it or none: a port can't be read beside a
 //! MAC it didn't belong to. Address and VLAN take 60 bits; they fit beside the port because a
-//! bijection scatters them first, and a word stands only in the [`REACH`] buckets that start at
+//! bijection scatters them first, and a word stands only in the four buckets that start at
 //! the one its high bits name: those bits are known from the place. What is compared is therefore
 //! the whole address, never a hash of it.
 //!

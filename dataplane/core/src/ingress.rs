@@ -4,6 +4,7 @@ use crate::classify::{classify, dscp, pcp};
 use crate::context::Context;
 use crate::drop::DropReason;
 use crate::egress;
+use crate::fdb::Learn;
 use crate::frame::{Charge, Frame, FrameHandle};
 use crate::ids::{Cos, PgId, PortId, PrioritySet};
 use crate::io::{FramePool, PortIo, Received};
@@ -211,8 +212,10 @@ fn forward<P: PortIo>(
         return Verdict::Drop(DropReason::Vlan);
     };
     let fdb = &context.shared.fdb;
-    if fdb.learn(headers.src, vlan, port.id, context.now) == crate::fdb::Learn::Full {
-        port.counters.fdb_full += 1;
+    match fdb.learn(headers.src, vlan, port.id, context.now) {
+        Learn::Full => port.counters.fdb_full += 1,
+        Learn::Moved => port.counters.fdb_moves += 1,
+        _ => {}
     }
     if !headers.dst.is_multicast() {
         match fdb.lookup(headers.dst, vlan, context.now) {

@@ -7,7 +7,7 @@ use crate::mmu::QueueAccount;
 use crate::pfc::{PauseReceiver, PauseSender};
 use crate::profile::PortSpec;
 use crate::sched::{Pacer, Scheduler, Shaper};
-use crate::units::{Nanos, Time};
+use crate::units::{Cells, Nanos, Time};
 use crate::wred::Wred;
 use holdfast_wire::MacAddr;
 use std::collections::VecDeque;
@@ -28,6 +28,11 @@ impl EgressQueue {
     /// Cells queued and in the TX ring, with their watermarks.
     pub const fn account(&self) -> &QueueAccount {
         &self.account
+    }
+
+    /// The average depth by which WRED decided last (SPEC 5, `ewma_weight`).
+    pub const fn averaged_depth(&self) -> Cells {
+        self.wred.average()
     }
 }
 
@@ -161,6 +166,16 @@ impl<P> Port<P> {
     /// Whether its link is usable.
     pub const fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// Bytes of its data frames between TX ring and completion (`tx_inflight`, SPEC 4.2).
+    pub const fn in_ring_bytes(&self) -> u32 {
+        self.pacer.inflight()
+    }
+
+    /// Lowers one queue's user watermark to the present occupancy.
+    pub fn clear_queue_watermark(&mut self, queue: QueueId) {
+        self.queues[queue].account.clear_user_watermark();
     }
 
     /// Lowers its queues' user watermarks to the present occupancy.

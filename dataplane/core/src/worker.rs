@@ -106,6 +106,7 @@ impl<P: PortIo> Worker<P> {
         self.context.now = now;
         self.context.bells = Bells::default();
         let profile = Arc::clone(&self.context.profile);
+        self.follow_links();
         let mut work = self.take_inboxes(&profile);
         work += self.context.pool.take_returned();
         if self.accepting {
@@ -165,12 +166,12 @@ impl<P: PortIo> Worker<P> {
     fn next_deadline(&self, profile: &Profile) -> Time {
         let now = self.context.now;
         let mut next = Time::NEVER;
-        for port in &self.ports {
+        for port in self.ports.iter().filter(|port| port.up) {
             next = next.min(port.sender.deadline());
             if self.context.shared.mmu.xoff_set(port.id) != 0 {
                 next = next.min(now.after(XOFF_RECHECK));
             }
-            if port.waiting.is_empty() || port.held || !port.up {
+            if port.waiting.is_empty() || port.held {
                 continue;
             }
             let Some(spec) = profile.port(port.id) else { continue };
@@ -221,21 +222,22 @@ impl<P: PortIo> Worker<P> {
         true
     }
 
-    /// The link of a port went up or down: going down, what waits is dropped, its stations are
-    /// forgotten, and the peer's pauses with them (SPEC 9). `false` if not this worker's port.
-    pub fn set_link(&mut self, id: PortId, up: bool) -> bool {
-        let Some(port) = self.ports.iter_mut().find(|port| port.id == id) else { return false };
-        if port.up == up {
-            return true;
+    /// Ports whose link went up or down: going down, what waits is dropped, its stations are
+    /// forgotten, and the peer's pauses with them (SPEC 9).
+    fn follow_links(&mut self) {
+        for port in &mut self.ports {
+            let up = port.io.is_up();
+            if up == port.up {
+                continue;
+            }
+            port.up = up;
+            if !up {
+                egress::flush(port, &mut self.context, DropReason::PortDown);
+                self.context.shared.fdb.flush_port(port.id);
+                port.receiver.forget(self.context.now);
+            }
+            port.sender.forget(self.context.now);
         }
-        port.up = up;
-        if !up {
-            egress::flush(port, &mut self.context, DropReason::PortDown);
-            self.context.shared.fdb.flush_port(id);
-            port.receiver.forget(self.context.now);
-        }
-        port.sender.forget(self.context.now);
-        true
     }
 
     /// From now on no frame is taken in; what is queued goes on leaving. Every paused priority is

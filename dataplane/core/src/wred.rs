@@ -85,6 +85,11 @@ impl Wred {
         spec.mark_at == MarkAt::Dequeue && self.decide(spec, depth)
     }
 
+    /// The depth as it was averaged last, rounded to the nearest cell.
+    pub const fn average(&self) -> Cells {
+        Cells(((self.average + (1 << (FRACTION - 1))) >> FRACTION) as u32)
+    }
+
     /// The queue is empty: its average starts at 0 again, or the first frame after a long silence
     /// would pay for a congestion long gone.
     #[inline]

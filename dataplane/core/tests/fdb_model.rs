@@ -1,4 +1,5 @@
 //! The forwarding database (SPEC 7), sentence by sentence, and against a map.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_core::fdb::{Fdb, FdbError, Learn};
 use holdfast_core::ids::PortId;

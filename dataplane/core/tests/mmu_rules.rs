@@ -84,12 +84,24 @@ fn a_dynamic_limit_follows_the_free_cells() {
 
 #[test]
 fn a_refusal_pauses_below_xoff() {
-    let mut rig = Rig::new(single(lossless(0, 0, fixed(5), 4, 1), 5));
+    let ports = vec![port_spec(3 * CELL - 26, &[(3, lossless(0, 0, fixed(5), 4, 1))])];
+    let mut rig = Rig::new(Profile::new(1, spec(&[5], ports)).unwrap());
     rig.admit(3);
     assert!(!rig.admit(3), "no Headroom to take it");
-    assert!(rig.state().3, "but the peer is paused");
+    assert_eq!(rig.state(), (0, 3, 0, true), "but the peer is paused: Service <= R, yet no room");
     rig.release();
     assert_eq!(rig.state(), (0, 0, 0, false));
+}
+
+#[test]
+fn a_pause_that_the_second_look_ends_makes_two_edges() {
+    // A frame above the largest: refused, but one largest frame still fits.
+    let mut rig = Rig::new(single(lossless(0, 0, fixed(5), 4, 1), 5));
+    rig.admit(3);
+    assert!(!rig.admit(3));
+    let kinds: Vec<EdgeKind> = rig.edges.iter().map(|edge| edge.kind).collect();
+    assert_eq!(kinds, [EdgeKind::Xoff, EdgeKind::Xon]);
+    assert!(rig.mmu.take_work(port(0)) && !rig.state().3);
 }
 
 /// XOFF comes at floor(G/n)*n + ceil(XOFF/n)*n, resume at the first Service <= R.
@@ -169,7 +181,8 @@ fn xoff_at_the_limit_pauses_where_the_limit_is() {
     assert_eq!(rig.edges[0].service, cells(5));
     assert_eq!((rig.edges[0].limit, rig.edges[0].xoff), (cells(5), cells(5)));
     rig.release();
-    assert!(rig.state().3, "4 > 6 - 2 is false only at R = 4: limit now is 6, R 4, so it left");
+    assert_eq!(rig.state(), (0, 4, 0, false), "limit now is 6 after the return, R is 6 - 2");
+    assert_eq!((rig.edges[1].limit, rig.edges[1].resume), (cells(6), cells(4)));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Received pauses: SPEC 4.2, sentence by sentence, and against a model that counts nanoseconds.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_core::ids::*;
 use holdfast_core::pfc::{PauseCounts, PauseReceiver};
@@ -273,7 +274,8 @@ proptest! {
         for now in 0..at + 100 {
             while let Some((_, enable, quanta)) = arrivals.next_if(|(time, ..)| *time == now) {
                 rx.receive(&MacControl::Pfc { enable, quanta }, Time(now));
-                for (n, model) in models.iter_mut().enumerate().filter(|(n, _)| enable >> n & 1 == 1) {
+                let named = models.iter_mut().enumerate().filter(|(n, _)| enable >> n & 1 == 1);
+                for (n, model) in named {
                     model.receive(enabled >> n & 1 == 1, quanta[n], now);
                 }
             }

@@ -1,4 +1,5 @@
 //! Sent pauses: SPEC 4.1, sentence by sentence, and timelines against a peer that obeys.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_core::ids::*;
 use holdfast_core::pfc::{PauseCause, PauseCounts, PauseFrame, PauseReceiver, PauseSender};
@@ -291,7 +292,8 @@ proptest! {
                 last[n] = now;
             }
             prop_assert_eq!(tx.next_frame(Time(now)), None, "one frame says it all");
-            peer.receive(&MacControl::Pfc { enable: frame.enable, quanta: frame.quanta }, Time(now));
+            let PauseFrame { enable, quanta } = frame;
+            peer.receive(&MacControl::Pfc { enable, quanta }, Time(now));
             let level = tx.level();
             let paused = peer.paused_priorities(Time(now));
             prop_assert_eq!(level.0 & !paused.0, 0, "a paused priority isn't paused at the peer");

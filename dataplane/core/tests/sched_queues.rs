@@ -1,4 +1,5 @@
 //! Which queue sends (SPEC 6): order, byte shares, minimum and maximum rates; faults 23 and S5.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_core::ids::*;
 use holdfast_core::profile::*;

@@ -156,8 +156,7 @@ fn a_port_that_goes_down_gives_everything_back() {
             lab.arrive(0, &ipv4(0, 1, 26, 2, 1500));
             lab.steps(1, STEP);
         }
-        let owner = lab.owner(1);
-        assert!(lab.workers[owner].set_link(port(1), false));
+        lab.wires[1].borrow_mut().set_up(false);
         lab.steps(4, STEP);
         assert_eq!(lab.port(1).counters().dropped.get(DropReason::PortDown), 200);
         assert_eq!(lab.port(0).counters().lossless_violations, 0);

@@ -13,16 +13,9 @@ fn port(n: u8) -> PortId {
 
 /// The first `count` stations that belong to one bucket.
 fn neighbours(fdb: &Fdb, count: usize) -> Vec<MacAddr> {
-    let mac = |n| MacAddr::from_u64(0x0200_0000_0000 | n);
+    let mac = |n: u64| MacAddr::from_u64(0x0200_0000_0000 | n);
     let home = fdb.scatter.key(mac(0), 0).home;
     (0..).map(mac).filter(|mac| fdb.scatter.key(*mac, 0).home == home).take(count).collect()
-}
-
-fn explore(run: impl Fn() + Sync + Send + 'static) {
-    let mut explorer = loom::model::Builder::new();
-    explorer.preemption_bound = Some(3);
-    explorer.max_branches = 10_000;
-    explorer.check(run);
 }
 
 fn entries(fdb: &Fdb) -> Vec<(MacAddr, PortId)> {
@@ -32,7 +25,7 @@ fn entries(fdb: &Fdb) -> Vec<(MacAddr, PortId)> {
 /// One writer takes the second slot while the other frees the first and takes that.
 #[test]
 fn a_station_learned_twice_at_once_stands_in_one_slot() {
-    explore(|| {
+    loom::model(|| {
         let fdb = Arc::new(Fdb::new(0, AGEING, 0));
         let [first, station] = neighbours(&fdb, 2)[..] else { unreachable!() };
         fdb.learn(first, 0, port(9), NOW);
@@ -55,7 +48,7 @@ fn a_station_learned_twice_at_once_stands_in_one_slot() {
 /// A slot changes hands while it is read.
 #[test]
 fn a_reader_never_gets_the_port_of_another_mac() {
-    explore(|| {
+    loom::model(|| {
         let fdb = Arc::new(Fdb::new(0, AGEING, 0));
         let [old, new] = neighbours(&fdb, 2)[..] else { unreachable!() };
         fdb.learn(old, 0, port(1), NOW);
@@ -76,7 +69,7 @@ fn a_reader_never_gets_the_port_of_another_mac() {
 /// An operator nails a station down while it is seen elsewhere.
 #[test]
 fn a_static_entry_survives_learning_at_the_same_time() {
-    explore(|| {
+    loom::model(|| {
         let fdb = Arc::new(Fdb::new(0, AGEING, 0));
         let [first, station] = neighbours(&fdb, 2)[..] else { unreachable!() };
         fdb.learn(first, 0, port(9), NOW);

@@ -46,6 +46,11 @@ impl Segments {
 pub struct Word(u64);
 
 impl Word {
+    #[cfg(loom)]
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// Cells in Guaranteed.
     #[inline]
     pub const fn guaranteed(self) -> Cells {

@@ -13,6 +13,8 @@ pub enum Fault {
     NoSecondLook,
     /// A refusal is final although the account was read long before the pool.
     TornRefusal,
+    /// A release of a PG that may move to another pool doesn't hold the move up.
+    Unregistered,
 }
 
 #[cfg(not(loom))]
@@ -48,9 +50,14 @@ mod switch {
         FAULT.set(fault);
     }
 
-    /// Starts one execution: nothing was written, and `observer` runs after each change.
-    pub fn watch(observer: impl FnMut() + 'static) {
+    /// Starts one execution: nothing was written yet.
+    pub fn begin() {
+        OBSERVER.set(None);
         VALUES.with_borrow_mut(BTreeMap::clear);
+    }
+
+    /// From here on `observer` runs after each change of an account or a pool.
+    pub fn watch(observer: impl FnMut() + 'static) {
         OBSERVER.set(Some(Box::new(observer)));
     }
 
@@ -81,8 +88,24 @@ mod switch {
 }
 
 #[cfg(loom)]
-pub use switch::{seed, unwatch, watch};
+pub use switch::{begin, seed, unwatch, watch};
+
+pub(super) use switch::{note, seeded};
 
 #[cfg(loom)]
-pub(super) use switch::value;
-pub(super) use switch::{note, seeded};
+impl super::Mmu {
+    /// The latest value of a PG's account.
+    pub fn latest(&self, port: super::PortId, pg: super::PgId) -> super::Word {
+        super::Word::from_bits(switch::value(&self.account(port, pg).word))
+    }
+
+    /// Cells lent by a pool at this instant.
+    pub fn latest_lent(&self, pool: super::PoolId) -> super::Cells {
+        super::Cells(switch::value(&*self.pools[pool.index()]) as u32)
+    }
+
+    /// Cells lent by the shared headroom pool at this instant.
+    pub fn latest_headroom_lent(&self) -> super::Cells {
+        super::Cells(switch::value(&*self.headroom_pool) as u32)
+    }
+}

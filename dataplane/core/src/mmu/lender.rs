@@ -17,6 +17,7 @@
 //!   pool, and no PG moves before [`super::Mmu::settle`] has said that all workers run that
 //!   profile: each of them has then passed from one step to the next with the mark in sight.
 
+use super::explorer::{seeded, Fault};
 use crate::ids::{PoolId, MAX_POOLS};
 use crate::profile::PgSpec;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -88,7 +89,7 @@ impl Lender {
     #[inline]
     pub(super) fn enter(&self, named: Option<Sources>) -> Visit {
         let sources = self.load();
-        if named == Some(sources) {
+        if named == Some(sources) || seeded(Fault::Unregistered) {
             return Visit { sources, registered: false };
         }
         let before = self.0.fetch_add(REGISTERED, Ordering::AcqRel);

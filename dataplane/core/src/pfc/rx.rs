@@ -15,6 +15,8 @@ pub struct PauseReceiver {
     link_pause: bool,
     speed: BitRate,
     until: PerPriority<Time>,
+    /// Priorities whose pause was begun and not closed; it may have run out.
+    begun: PrioritySet,
     link_until: Time,
     /// No pause of any kind lasts longer than this: nothing to look at from then on.
     latest: Time,
@@ -33,6 +35,7 @@ impl PauseReceiver {
             link_pause: spec.link_pause,
             speed,
             until: PerPriority::default(),
+            begun: PrioritySet::EMPTY,
             link_until: Time::default(),
             latest: Time::default(),
             counts: PerPriority::default(),
@@ -83,6 +86,7 @@ impl PauseReceiver {
         if !was_paused {
             self.meters[priority].begin(now);
         }
+        self.begun = self.begun.with(priority);
         self.until[priority] = now.after(quanta.at(self.speed));
         self.latest = self.latest.max(self.until[priority]);
     }
@@ -105,8 +109,15 @@ impl PauseReceiver {
         if now >= self.latest {
             return PrioritySet::EMPTY;
         }
-        let paused = Priority::all().filter(|priority| self.is_paused(*priority, now));
-        paused.fold(PrioritySet::EMPTY, PrioritySet::with)
+        let (mut paused, mut left) = (PrioritySet::EMPTY, self.begun.0);
+        while left != 0 {
+            let priority = Priority::from_bits(left.trailing_zeros() as u8);
+            if self.is_paused(priority, now) {
+                paused = paused.with(priority);
+            }
+            left &= left - 1;
+        }
+        paused
     }
 
     /// The queues that must not send at `now`: those of the paused priorities, all of them while
@@ -119,8 +130,13 @@ impl PauseReceiver {
         if self.is_link_paused(now) {
             return QueueSet(u8::MAX);
         }
-        let queues = self.paused_priorities(now).iter().map(|p| maps.priority_to_queues[p]);
-        queues.fold(QueueSet::EMPTY, QueueSet::or)
+        let (mut queues, mut left) = (QueueSet::EMPTY, self.paused_priorities(now).0);
+        while left != 0 {
+            let priority = Priority::from_bits(left.trailing_zeros() as u8);
+            queues = queues.or(maps.priority_to_queues[priority]);
+            left &= left - 1;
+        }
+        queues
     }
 
     /// The next instant after `now` at which a pause runs out.
@@ -173,6 +189,11 @@ impl PauseReceiver {
         self.link_frames
     }
 
+    /// What is left at `now` of the pause of `priority`.
+    pub fn remaining(&self, priority: Priority, now: Time) -> Nanos {
+        self.until[priority].since(now)
+    }
+
     /// How long `priority` was paused, up to `now`.
     pub fn paused_time(&self, priority: Priority, now: Time) -> Nanos {
         self.meters[priority].total_at(now.min(self.until[priority]))
@@ -187,5 +208,6 @@ impl PauseReceiver {
     fn end(&mut self, priority: Priority, now: Time) {
         self.meters[priority].end(now.min(self.until[priority]));
         self.until[priority] = Time::default();
+        self.begun.0 &= !PrioritySet::only(priority).0;
     }
 }

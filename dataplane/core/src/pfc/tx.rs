@@ -209,6 +209,16 @@ impl PauseSender {
         self.counts[priority]
     }
 
+    /// What is left at `now` of the pause that the peer was told last for `priority`; a refresh
+    /// comes long before its end.
+    pub fn remaining(&self, priority: Priority, now: Time) -> Nanos {
+        if !self.told.contains(priority) {
+            return Nanos(0);
+        }
+        let Told { at, quanta } = self.last[priority];
+        at.after(quanta.at(self.speed)).since(now)
+    }
+
     /// How long the peer was held in pause by this port, up to `now`.
     pub fn paused_time(&self, priority: Priority, now: Time) -> Nanos {
         self.meters[priority].total_at(now)

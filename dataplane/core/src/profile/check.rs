@@ -120,6 +120,12 @@ fn check_port(spec: &ProfileSpec, number: usize, port: &PortSpec) -> Result<(), 
             "link_pause and PFC exclude each other; turn one of them off".to_owned(),
         );
     }
+    if port.pfc.quanta == Quanta(0) && !port.pfc.enabled.is_empty() {
+        return contradiction(
+            format!("port {number}: pause_quanta"),
+            "0 would resume instead of pause; use 1 to 65535".to_owned(),
+        );
+    }
     for (pg, account) in port.pgs.iter() {
         check_pg(spec, &format!("port {number} pg {pg}"), account)?;
     }

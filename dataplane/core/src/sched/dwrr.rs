@@ -78,11 +78,11 @@ impl Dwrr {
     /// One round, from the queue after the current one up to the current one: each gets its
     /// quantum, the first that can send is the answer.
     fn turn(&mut self, set: u8, head_len: impl Fn(QueueId) -> FrameLen) -> Option<QueueId> {
-        for step in 1..=QueueId::COUNT {
-            let queue = QueueId::from_bits((self.current + step) as u8);
-            if set >> queue.index() & 1 == 0 {
-                continue;
-            }
+        let first = self.current + 1;
+        let mut ahead = set.rotate_right(first as u32);
+        while ahead != 0 {
+            let queue = QueueId::from_bits((first + ahead.trailing_zeros() as usize) as u8);
+            ahead &= ahead - 1;
             let need = cost(head_len(queue));
             // A queue that was stopped with a large deficit doesn't save it up.
             self.deficit[queue] = self.deficit[queue].min(need) + self.quantum[queue];

@@ -1,7 +1,7 @@
 //! Egress scheduling of one port (SPEC 6): which queue sends next, and when.
 //!
-//! [`Scheduler`] chooses among queues, [`Shaper`] holds a rate, [`Pacer`] bounds what lies in the TX ring, so that the queue lives in
-//! the MMU (DESIGN law 4).
+//! [`Scheduler`] chooses among queues, [`Shaper`] holds a rate, [`Pacer`] bounds what lies in the
+//! TX ring, so that the queue lives in the MMU (DESIGN law 4).
 
 mod dwrr;
 pub mod pacer;

@@ -5,7 +5,8 @@ use crate::units::{BitRate, Nanos, Time, WireBytes};
 /// Spaces frames so that they keep a rate: the port's speed, a queue's `min_rate` or `max_rate`.
 ///
 /// It shows when the last frame ends at that rate, in nanoseconds and an exact fraction:
-/// one byte takes `step / parts` ns, and a rest below 1 ns is carried, never rounded away.
+/// one byte takes `step / parts` ns, and a rest below 1 ns is carried, never rounded away. So a
+/// frame may start less than 1 ns early, and no error adds up.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     step: u64,
@@ -25,7 +26,8 @@ const fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl Shaper {
-    /// A shaper that holds `rate`; up to `catch_up` late, frames may follow faster until it caught up.
+    /// A shaper that holds `rate`. After a start up to `catch_up` late, frames may follow faster
+    /// until the time is made up.
     pub const fn new(rate: BitRate, catch_up: Nanos) -> Self {
         let (step, parts) = Self::byte_time(rate);
         Self { step, parts, next: Time(0), rest: 0, catch_up }

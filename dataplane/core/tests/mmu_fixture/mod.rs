@@ -14,40 +14,40 @@ use holdfast_core::profile::{
 use holdfast_core::units::{Alpha, BitRate, CellSize, Cells, FrameLen, Nanos, Quanta};
 
 /// The MTU at which the largest frame (MTU + 26) is one cell.
-pub const ONE_CELL_MTU: u16 = 230;
+pub(crate) const ONE_CELL_MTU: u16 = 230;
 
-pub const CELL: u16 = 256;
+pub(crate) const CELL: u16 = 256;
 
-pub fn port(n: u8) -> PortId {
+pub(crate) fn port(n: u8) -> PortId {
     PortId::new(n).unwrap()
 }
 
-pub fn pg(n: u8) -> PgId {
+pub(crate) fn pg(n: u8) -> PgId {
     PgId::new(n).unwrap()
 }
 
-pub fn pool(n: u8) -> PoolId {
+pub(crate) fn pool(n: u8) -> PoolId {
     PoolId::new(n).unwrap()
 }
 
-pub fn cells(n: u32) -> Cells {
+pub(crate) fn cells(n: u32) -> Cells {
     Cells(n)
 }
 
-pub fn frame(cells: u32) -> FrameLen {
+pub(crate) fn frame(cells: u32) -> FrameLen {
     FrameLen(cells as u16 * CELL)
 }
 
-pub fn alpha(log2: i8) -> Limit {
+pub(crate) fn alpha(log2: i8) -> Limit {
     Limit::Dynamic(Alpha::new(log2).unwrap())
 }
 
-pub fn fixed(n: u32) -> Limit {
+pub(crate) fn fixed(n: u32) -> Limit {
     Limit::Static(Cells(n))
 }
 
 /// A PG without anything of its own: all others are made from it.
-pub fn lossy() -> PgSpec {
+pub(crate) fn lossy() -> PgSpec {
     PgSpec {
         lossless: false,
         guaranteed: Cells(0),
@@ -63,7 +63,7 @@ pub fn lossy() -> PgSpec {
 }
 
 /// Guaranteed, Headroom, limit, XOFF and XON (offset) of a lossless PG for priority 3.
-pub fn lossless(g: u32, h: u32, limit: Limit, xoff: u32, xon: u32) -> PgSpec {
+pub(crate) fn lossless(g: u32, h: u32, limit: Limit, xoff: u32, xon: u32) -> PgSpec {
     PgSpec {
         lossless: true,
         guaranteed: Cells(g),
@@ -76,7 +76,7 @@ pub fn lossless(g: u32, h: u32, limit: Limit, xoff: u32, xon: u32) -> PgSpec {
     }
 }
 
-pub fn port_spec(mtu: u16, pgs: &[(u8, PgSpec)]) -> PortSpec {
+pub(crate) fn port_spec(mtu: u16, pgs: &[(u8, PgSpec)]) -> PortSpec {
     let account = |id: PgId| pgs.iter().find(|(n, _)| *n == id.number()).map_or(lossy(), |p| p.1);
     PortSpec {
         speed: BitRate::gigabits(1),
@@ -106,7 +106,7 @@ pub fn port_spec(mtu: u16, pgs: &[(u8, PgSpec)]) -> PortSpec {
     }
 }
 
-pub fn queue(guarantee: u32, limit: Option<Limit>) -> QueueSpec {
+pub(crate) fn queue(guarantee: u32, limit: Option<Limit>) -> QueueSpec {
     QueueSpec {
         guarantee: Cells(guarantee),
         limit,
@@ -117,7 +117,7 @@ pub fn queue(guarantee: u32, limit: Option<Limit>) -> QueueSpec {
     }
 }
 
-pub fn spec(pools: &[u32], ports: Vec<PortSpec>) -> ProfileSpec {
+pub(crate) fn spec(pools: &[u32], ports: Vec<PortSpec>) -> ProfileSpec {
     let named = |(n, size): (usize, &u32)| (format!("pool{n}"), Cells(*size));
     ProfileSpec {
         name: "test".to_owned(),
@@ -132,26 +132,26 @@ pub fn spec(pools: &[u32], ports: Vec<PortSpec>) -> ProfileSpec {
 }
 
 /// One port, PG 3 as given, one pool.
-pub fn single(account: PgSpec, pool_size: u32) -> Profile {
+pub(crate) fn single(account: PgSpec, pool_size: u32) -> Profile {
     let ports = vec![port_spec(ONE_CELL_MTU, &[(3, account)])];
     Profile::new(1, spec(&[pool_size], ports)).unwrap()
 }
 
 /// An MMU with its profile, receipts in the order of their frames, and the edges so far.
-pub struct Rig {
-    pub mmu: Mmu,
-    pub profile: Profile,
-    pub charges: Vec<Charge>,
-    pub edges: Vec<Edge>,
+pub(crate) struct Rig {
+    pub(crate) mmu: Mmu,
+    pub(crate) profile: Profile,
+    pub(crate) charges: Vec<Charge>,
+    pub(crate) edges: Vec<Edge>,
 }
 
 impl Rig {
-    pub fn new(profile: Profile) -> Self {
+    pub(crate) fn new(profile: Profile) -> Self {
         Self { mmu: Mmu::new(&profile), profile, charges: Vec::new(), edges: Vec::new() }
     }
 
     /// Admits a frame of `n` cells to (`on`, `to`); whether it was taken.
-    pub fn admit_to(&mut self, on: u8, to: u8, n: u32) -> bool {
+    pub(crate) fn admit_to(&mut self, on: u8, to: u8, n: u32) -> bool {
         let edges = &mut self.edges;
         let mut note = |edge| edges.push(edge);
         match self.mmu.admit(&self.profile, port(on), pg(to), frame(n), &mut note) {
@@ -168,12 +168,12 @@ impl Rig {
     }
 
     /// Admits to port 0, PG 3.
-    pub fn admit(&mut self, n: u32) -> bool {
+    pub(crate) fn admit(&mut self, n: u32) -> bool {
         self.admit_to(0, 3, n)
     }
 
     /// Releases the oldest frame of (`on`, `of`).
-    pub fn release_of(&mut self, on: u8, of: u8) {
+    pub(crate) fn release_of(&mut self, on: u8, of: u8) {
         let at = self.charges.iter().position(|c| c.port() == port(on) && c.pg() == pg(of));
         let charge = self.charges.remove(at.unwrap());
         let edges = &mut self.edges;
@@ -181,11 +181,11 @@ impl Rig {
         self.check();
     }
 
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.release_of(0, 3);
     }
 
-    pub fn reevaluate(&mut self, on: u8, of: u8) {
+    pub(crate) fn reevaluate(&mut self, on: u8, of: u8) {
         let edges = &mut self.edges;
         let mut note = |edge| edges.push(edge);
         self.mmu.reevaluate(&self.profile, port(on), pg(of), &mut note);
@@ -193,7 +193,7 @@ impl Rig {
     }
 
     /// A profile change as one worker makes it.
-    pub fn adopt(&mut self, profile: Profile) {
+    pub(crate) fn adopt(&mut self, profile: Profile) {
         self.profile = profile;
         let (mmu, profile, edges) = (&self.mmu, &self.profile, &mut self.edges);
         mmu.recompute_withheld(profile);
@@ -207,16 +207,16 @@ impl Rig {
     }
 
     /// Guaranteed, Service, Headroom and XOFF of (`on`, `of`).
-    pub fn state_of(&self, on: u8, of: u8) -> (u32, u32, u32, bool) {
+    pub(crate) fn state_of(&self, on: u8, of: u8) -> (u32, u32, u32, bool) {
         let now = self.mmu.pg(&self.profile, port(on), pg(of));
         (now.guaranteed.0, now.service.0, now.headroom.0, now.xoff)
     }
 
-    pub fn state(&self) -> (u32, u32, u32, bool) {
+    pub(crate) fn state(&self) -> (u32, u32, u32, bool) {
         self.state_of(0, 3)
     }
 
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let receipts = |on, of| {
             let of_pg = self.charges.iter().filter(|c| c.port() == on && c.pg() == of);
             Cells(of_pg.map(|c| c.cells().0).sum())

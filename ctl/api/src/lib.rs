@@ -1,0 +1,10 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod amount;
+pub mod client;
+pub mod doc;
+pub mod line;
+pub mod message;
+pub mod profile_doc;
+pub mod switch_doc;

@@ -1,0 +1,251 @@
+//! The profile in force as `show_profile` tells it: resolved to cells, all ports.
+
+use super::account::WredView;
+use super::port::ClassMapsView;
+use holdfast_core::profile::{
+    ClassMaps, Limit, PgSpec, PortSpec, Profile, QueueSpec, Resume, Service, Trust, Xoff, Xon,
+};
+use serde::{Deserialize, Serialize};
+
+/// The answer to `show_profile`. Sizes and levels in cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileReply {
+    /// Its name.
+    pub name: String,
+    /// Which change made it.
+    pub generation: u64,
+    /// Bytes a cell.
+    pub cell_bytes: u32,
+    /// All cells.
+    pub total: u32,
+    /// The Service pools.
+    pub pools: Vec<PoolView>,
+    /// The shared headroom pool; 0 for none.
+    pub headroom_pool: u32,
+    /// What queues share beyond their guarantees.
+    pub egress_shared: u32,
+    /// Copies of flooded frames that may be under way.
+    pub flood_limit: u32,
+    /// What the planner and this build have to say of it: warnings, keys not obeyed.
+    pub notes: Vec<String>,
+    /// One entry a port.
+    pub ports: Vec<ProfilePort>,
+}
+
+/// A Service pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolView {
+    /// Its name.
+    pub pool: String,
+    /// Its size, cells.
+    pub size: u32,
+}
+
+/// What the profile says of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfilePort {
+    /// The port.
+    pub port: String,
+    /// Declared speed, bit/s.
+    pub speed_bits_per_second: u64,
+    /// MTU, bytes.
+    pub mtu: u16,
+    /// Priorities with PFC.
+    pub pfc_enabled: Vec<u8>,
+    /// The time of XOFF frames, quanta.
+    pub pause_quanta: u16,
+    /// `xon` or `expire`.
+    pub resume: String,
+    /// Whether 802.3x PAUSE is obeyed.
+    pub link_pause: bool,
+    /// RX backlog that pauses, frames.
+    pub rx_backlog_mark: u32,
+    /// Bytes that may be in the TX ring.
+    pub tx_inflight: u32,
+    /// How late it may be and still catch up, ns.
+    pub catch_up_ns: u64,
+    /// Classification.
+    pub maps: ClassMapsView,
+    /// The eight PGs.
+    pub pgs: Vec<PgView>,
+    /// The eight queues.
+    pub queues: Vec<QueueView>,
+}
+
+/// A PG as configured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PgView {
+    /// 0..7.
+    pub pg: u8,
+    /// Whether loss is forbidden.
+    pub lossless: bool,
+    /// Size, cells.
+    pub guaranteed: u32,
+    /// Size, cells.
+    pub headroom: u32,
+    /// Whether Headroom is a cap on the shared headroom pool.
+    pub headroom_pool: bool,
+    /// The pool it borrows from.
+    pub pool: String,
+    /// Static limit, cells.
+    pub limit: Option<u32>,
+    /// Dynamic limit 2^n.
+    pub alpha: Option<i8>,
+    /// Level, cells; `None` for "the limit".
+    pub xoff: Option<u32>,
+    /// Cells.
+    pub xon: u32,
+    /// `offset` or `absolute`.
+    pub xon_mode: String,
+    /// Least resume level, cells.
+    pub xon_floor: u32,
+    /// Priorities its XOFF pauses.
+    pub priorities: Vec<u8>,
+}
+
+/// A queue as configured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueView {
+    /// 0..7.
+    pub queue: u8,
+    /// Cells reserved.
+    pub guarantee: u32,
+    /// Static limit, cells.
+    pub limit: Option<u32>,
+    /// Dynamic limit 2^n.
+    pub alpha: Option<i8>,
+    /// `strict`, or its weight.
+    pub service: String,
+    /// Served first up to here, bit/s.
+    pub min_rate: Option<u64>,
+    /// Never faster, bit/s.
+    pub max_rate: Option<u64>,
+    /// Marking.
+    pub wred: Option<WredView>,
+}
+
+impl ProfileReply {
+    /// The reply for `profile`; `names` are the ports' names in the order of their ids.
+    pub fn new(profile: &Profile, names: &[String], notes: Vec<String>) -> Self {
+        let spec = profile.spec();
+        let pools = spec.pools.iter();
+        let pool_names: Vec<&str> = spec.pools.iter().map(|(name, _)| name.as_str()).collect();
+        Self {
+            name: spec.name.clone(),
+            generation: profile.generation(),
+            cell_bytes: spec.cell.bytes(),
+            total: spec.total.0,
+            pools: pools
+                .map(|(name, size)| PoolView { pool: name.clone(), size: size.0 })
+                .collect(),
+            headroom_pool: spec.headroom_pool.0,
+            egress_shared: spec.egress_shared.0,
+            flood_limit: spec.flood_limit,
+            notes,
+            ports: (spec.ports.iter().enumerate())
+                .map(|(number, port)| {
+                    let name = names.get(number).cloned().unwrap_or_else(|| number.to_string());
+                    port_view(name, port, &pool_names)
+                })
+                .collect(),
+        }
+    }
+}
+
+fn port_view(name: String, port: &PortSpec, pools: &[&str]) -> ProfilePort {
+    ProfilePort {
+        port: name,
+        speed_bits_per_second: port.speed.bits_per_second(),
+        mtu: port.mtu,
+        pfc_enabled: port.pfc.enabled.iter().map(|priority| priority.number()).collect(),
+        pause_quanta: port.pfc.quanta.0,
+        resume: match port.pfc.resume {
+            Resume::Xon => "xon".to_owned(),
+            Resume::Expire => "expire".to_owned(),
+        },
+        link_pause: port.pfc.link_pause,
+        rx_backlog_mark: port.pfc.rx_backlog_mark,
+        tx_inflight: port.tx_inflight,
+        catch_up_ns: port.catch_up.0,
+        maps: (&port.maps).into(),
+        pgs: port.pgs.iter().map(|(pg, spec)| pg_view(pg.number(), spec, pools)).collect(),
+        queues: port.queues.iter().map(|(queue, spec)| queue_view(queue.number(), spec)).collect(),
+    }
+}
+
+const fn split(limit: Limit) -> (Option<u32>, Option<i8>) {
+    match limit {
+        Limit::Static(cells) => (Some(cells.0), None),
+        Limit::Dynamic(alpha) => (None, Some(alpha.log2())),
+    }
+}
+
+fn pg_view(number: u8, pg: &PgSpec, pools: &[&str]) -> PgView {
+    let (limit, alpha) = split(pg.limit);
+    let (xon, mode) = match pg.xon {
+        Xon::Offset(cells) => (cells, "offset"),
+        Xon::Absolute(cells) => (cells, "absolute"),
+    };
+    PgView {
+        pg: number,
+        lossless: pg.lossless,
+        guaranteed: pg.guaranteed.0,
+        headroom: pg.headroom.0,
+        headroom_pool: pg.headroom_pool,
+        pool: pools.get(pg.pool.index()).copied().unwrap_or_default().to_owned(),
+        limit,
+        alpha,
+        xoff: match pg.xoff {
+            Xoff::At(cells) => Some(cells.0),
+            Xoff::AtLimit => None,
+        },
+        xon: xon.0,
+        xon_mode: mode.to_owned(),
+        xon_floor: pg.xon_floor.0,
+        priorities: pg.priorities.iter().map(|priority| priority.number()).collect(),
+    }
+}
+
+fn queue_view(number: u8, queue: &QueueSpec) -> QueueView {
+    let (limit, alpha) = queue.limit.map_or((None, None), split);
+    QueueView {
+        queue: number,
+        guarantee: queue.guarantee.0,
+        limit,
+        alpha,
+        service: service_name(queue.service),
+        min_rate: queue.min_rate.map(holdfast_core::units::BitRate::bits_per_second),
+        max_rate: queue.max_rate.map(holdfast_core::units::BitRate::bits_per_second),
+        wred: queue.wred.as_ref().map(WredView::from),
+    }
+}
+
+/// `strict`, or the weight as a number.
+pub fn service_name(service: Service) -> String {
+    match service {
+        Service::Strict => "strict".to_owned(),
+        Service::Weight(weight) => weight.to_string(),
+    }
+}
+
+impl From<&ClassMaps> for ClassMapsView {
+    fn from(maps: &ClassMaps) -> Self {
+        let trust = match maps.trust {
+            Trust::Dscp => "dscp",
+            Trust::Pcp => "pcp",
+            Trust::Port => "port",
+        };
+        let numbers = maps.priority_to_queues.0.iter();
+        Self {
+            trust: trust.to_owned(),
+            default_cos: maps.default_cos.number(),
+            dscp_to_cos: maps.dscp_to_cos.0.iter().map(|cos| cos.number()).collect(),
+            pcp_to_cos: maps.pcp_to_cos.0.iter().map(|cos| cos.number()).collect(),
+            cos_to_pg: maps.cos_to_pg.0.iter().map(|pg| pg.number()).collect(),
+            cos_to_queue: maps.cos_to_queue.0.iter().map(|queue| queue.number()).collect(),
+            priority_to_queues: numbers
+                .map(|set| set.iter().map(|queue| queue.number()).collect())
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use super::*;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+
+/// The example lines of the documentation: a request and its answer, over and over.
+fn examples() -> Vec<(&'static str, &'static str)> {
+    let mut lines = include_str!("../../README.md").lines().filter(|line| line.starts_with("{\""));
+    let mut pairs = Vec::new();
+    while let (Some(request), Some(response)) = (lines.next(), lines.next()) {
+        pairs.push((request, response));
+    }
+    pairs
+}
+
+/// The reply is read as `T` and written again: nothing is lost, nothing is made up.
+fn same<T: DeserializeOwned + Serialize>(ok: &Value) {
+    let reply: T = serde_json::from_value(ok.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&reply).unwrap(), *ok);
+}
+
+fn check_reply(call: &Call, ok: &Value) {
+    match call {
+        Call::Ping(_) => same::<PongReply>(ok),
+        Call::ShowPorts(_) => same::<PortsReply>(ok),
+        Call::ShowClassify(_) => same::<ClassifyReply>(ok),
+        Call::ShowPg(_) => same::<PgReply>(ok),
+        Call::ShowQueue(_) => same::<QueueReply>(ok),
+        Call::ShowPfc(_) => same::<PfcReply>(ok),
+        Call::ShowEcn(_) => same::<EcnReply>(ok),
+        Call::ShowBuffer(_) => same::<BufferReply>(ok),
+        Call::ShowFdb(_) => same::<FdbReply>(ok),
+        Call::ShowProfile(_) => same::<ProfileReply>(ok),
+        Call::WatermarkShow(_) => same::<WatermarkReply>(ok),
+        Call::SetPg(_) | Call::SetWred(_) => same::<SetReply>(ok),
+        Call::Trace(_) => same::<TraceReply>(ok),
+        Call::WatermarkClear(_)
+        | Call::PortHold(_)
+        | Call::PortRelease(_)
+        | Call::FdbAdd(_)
+        | Call::FdbDel(_) => same::<Done>(ok),
+    }
+}
+
+#[test]
+fn every_call_has_an_example_that_is_read_and_answered() {
+    let mut seen = BTreeSet::new();
+    for (request, response) in examples() {
+        let parsed = Request::parse(request.as_bytes()).unwrap();
+        assert_eq!(Request::parse(parsed.to_line().as_bytes()), Ok(parsed.clone()));
+        seen.insert(parsed.call.name());
+        let response: Response = serde_json::from_str(response).unwrap();
+        assert_eq!(response.id, Some(parsed.id));
+        match &response.outcome {
+            Outcome::Ok(ok) => check_reply(&parsed.call, ok),
+            Outcome::Error(body) => assert_eq!(body.code, ErrorCode::Refused),
+        }
+        let line = response.to_line();
+        assert_eq!(serde_json::from_str::<Response>(line.trim_end()).unwrap(), response);
+    }
+    let names: BTreeSet<&str> = Call::NAMES.iter().copied().collect();
+    assert_eq!(seen, names);
+}
+
+fn refused(line: &str) -> (Option<u64>, ErrorBody) {
+    let bad = Request::parse(line.as_bytes()).unwrap_err();
+    (bad.id, bad.error)
+}
+
+#[test]
+fn what_is_no_request_is_refused_by_kind() {
+    let code = |line: &str| {
+        let (id, error) = refused(line);
+        (id, error.code)
+    };
+    assert_eq!(code("hello"), (None, ErrorCode::BadJson));
+    assert_eq!(code(""), (None, ErrorCode::BadJson));
+    assert_eq!(code("[1]"), (None, ErrorCode::BadJson));
+    assert_eq!(code("{\"id\":7,\"call\":\"ping\"}"), (Some(7), ErrorCode::BadVersion));
+    assert_eq!(code("{\"v\":2,\"id\":7,\"call\":\"ping\"}"), (Some(7), ErrorCode::BadVersion));
+    assert_eq!(code("{\"v\":1,\"id\":-7,\"call\":\"ping\"}"), (None, ErrorCode::BadArgument));
+    assert_eq!(code("{\"v\":1,\"id\":7}"), (Some(7), ErrorCode::BadArgument));
+    assert_eq!(code("{\"v\":1,\"id\":7,\"call\":\"pong\"}"), (Some(7), ErrorCode::UnknownCall));
+    assert_eq!(
+        code("{\"v\":1,\"id\":7,\"call\":\"port_hold\"}"),
+        (Some(7), ErrorCode::BadArgument)
+    );
+    assert_eq!(code("{\"v\":1,\"id\":7,\"call\":{\"a\":{},\"b\":{}}}").1, ErrorCode::BadArgument);
+    assert_eq!(code("{\"v\":1,\"id\":7,\"call\":\"ping\",\"x\":1}").1, ErrorCode::BadArgument);
+    let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(code(&nested), (None, ErrorCode::BadJson));
+}
+
+#[test]
+fn a_misspelt_argument_and_a_bad_amount_are_named() {
+    let (_, error) = refused("{\"v\":1,\"id\":1,\"call\":{\"show_pg\":{\"prot\":\"h1\"}}}");
+    assert!(error.message.contains("`prot`"), "{error}");
+    let (_, error) = refused("{\"v\":1,\"id\":1,\"call\":{\"set_pg\":{\"pg\":3,\"xoff\":\"5x\"}}}");
+    assert_eq!(error.place.as_deref(), Some("call.set_pg"));
+    assert!(error.message.contains("\"5x\" is not an XOFF watermark"), "{error}");
+    assert!(error.fix.is_some_and(|fix| fix.starts_with("write cells")));
+}
+
+#[test]
+fn an_error_reads_as_one_sentence() {
+    let body = ErrorBody::new(ErrorCode::Refused, "too high")
+        .at("pg.3.xoff")
+        .value(9_000)
+        .limit(8_191)
+        .fix("lower it");
+    assert_eq!(body.to_string(), "pg.3.xoff: too high (value 9000, limit 8191); lower it");
+}

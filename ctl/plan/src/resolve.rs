@@ -1,0 +1,307 @@
+//! The plan: defaults filled in, amounts in cells, every number traceable to its key.
+
+use crate::account::{self, Shared};
+use crate::amounts::cells;
+use crate::check;
+use crate::error::PlanError;
+use crate::facts::{PortFacts, SwitchFacts};
+use crate::maps;
+use crate::merge::PortDocs;
+use crate::preset::Preset;
+use crate::queue::{self, Standing};
+use holdfast_api::amount::TotalAmount;
+use holdfast_api::doc::Finding;
+use holdfast_api::message::{EgressUse, IngressUse};
+use holdfast_api::profile_doc::{ProfileDoc, Slot};
+use holdfast_api::switch_doc::is_name;
+use holdfast_core::ids::{Cos, PerPg, PerQueue, PgId, QueueId, MAX_POOLS};
+use holdfast_core::profile::{ClassMaps, PgSpec, PortSpec, Profile, ProfileSpec, FRAME_OVERHEAD};
+use holdfast_core::units::{CellSize, Cells, FrameLen};
+
+mod formula;
+mod pacing;
+pub use formula::HeadroomTerm;
+pub use pacing::WatchdogPlan;
+
+/// The smallest lossless frame of the shipped profiles (AC5P): a RoCE path MTU of 1024.
+const SMALLEST_LOSSLESS: u64 = 1086;
+
+/// A profile with its reasons.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfilePlan {
+    spec: ProfileSpec,
+    names: Vec<String>,
+    notes: Vec<String>,
+    terms: Vec<HeadroomTerm>,
+    watchdogs: Vec<Option<WatchdogPlan>>,
+    smallest_lossless: FrameLen,
+}
+
+impl ProfilePlan {
+    /// The profile as plain data.
+    pub const fn spec(&self) -> &ProfileSpec {
+        &self.spec
+    }
+
+    /// The profile that workers run.
+    ///
+    /// # Errors
+    /// [`PlanError::Profile`], where it exceeds the memory it declares or a range of the core.
+    pub fn profile(&self, generation: u64) -> Result<Profile, PlanError> {
+        Ok(Profile::new(generation, self.spec.clone())?)
+    }
+
+    /// The ports' names in the order of their ids.
+    pub fn port_names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Warnings, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Headroom of each lossless PG against its formula; empty without a formula.
+    pub fn headroom_terms(&self) -> &[HeadroomTerm] {
+        &self.terms
+    }
+
+    /// What the watchdog of a port, by the number of its id, shall do; `None` for none.
+    pub fn watchdog(&self, port: usize) -> Option<WatchdogPlan> {
+        self.watchdogs.get(port).copied().flatten()
+    }
+
+    /// The smallest lossless frame for which Headroom holds.
+    pub const fn smallest_lossless_frame(&self) -> FrameLen {
+        self.smallest_lossless
+    }
+}
+
+/// A port half planned: its queues wait for the size of what queues share.
+struct Draft<'a> {
+    facts: &'a PortFacts,
+    docs: PortDocs<'a>,
+    maps: ClassMaps,
+    set: &'static Preset,
+    pgs: PerPg<PgSpec>,
+}
+
+/// Plans `doc` for the ports of `facts`.
+///
+/// # Errors
+/// [`PlanError::Value`] with the document's key: a value missing, out of range, or against the
+/// order 0 < Kmin <= Kmax < XOFF - XON < XOFF < limit; see [`check::relations`].
+pub fn resolve(doc: &ProfileDoc, facts: &SwitchFacts) -> Result<ProfilePlan, PlanError> {
+    let cell = cell_size(doc)?;
+    let pools = pools(doc, cell)?;
+    let names = facts.names();
+    if let Some(name) = doc.ports.keys().find(|name| !names.contains(name)) {
+        let (name, known) = (name.clone(), names);
+        return Err(PlanError::UnknownPort { name, known });
+    }
+    let shared = Shared { cell, pools: &pools };
+    let drafts = facts
+        .ports
+        .iter()
+        .map(|port| draft(doc, port, &shared))
+        .collect::<Result<Vec<Draft<'_>>, Finding>>()?;
+    let spec = ProfileSpec {
+        name: doc.name.clone(),
+        cell,
+        total: Cells::ZERO,
+        pools: pools.clone(),
+        headroom_pool: optional(doc.buffer.headroom_pool, "buffer.headroom_pool", cell)?,
+        egress_shared: Cells::ZERO,
+        flood_limit: facts.flood_limit,
+        ports: Vec::new(),
+    };
+    let spec = sized(doc, spec, &drafts)?;
+    let smallest = smallest_lossless(doc)?;
+    let mut plan = ProfilePlan {
+        spec,
+        notes: Vec::new(),
+        terms: Vec::new(),
+        watchdogs: Vec::new(),
+        smallest_lossless: smallest,
+        names,
+    };
+    for draft in &drafts {
+        let port = finish(draft, &plan.spec, facts.rx_ring)?;
+        plan.spec.ports.push(port);
+        plan.watchdogs.push(pacing::watchdog(&draft.docs, &draft.facts.name)?);
+    }
+    check::relations(&plan.spec, &plan.names)?;
+    if let Some(formula) = &doc.formula {
+        (plan.terms, plan.notes) = formula::hold(formula, &plan)?;
+    }
+    Ok(plan)
+}
+
+fn cell_size(doc: &ProfileDoc) -> Result<CellSize, Finding> {
+    let bytes = doc.buffer.cell_bytes.unwrap_or(CellSize::DEFAULT.bytes());
+    CellSize::new(bytes).ok_or_else(|| {
+        let fix = "use 256, as the family does, or another value in range";
+        Finding::new("buffer.cell_bytes", "out of range", fix).numbers(bytes, "64..4096")
+    })
+}
+
+fn pools(doc: &ProfileDoc, cell: CellSize) -> Result<Vec<(String, Cells)>, Finding> {
+    if doc.pools.is_empty() || doc.pools.len() > MAX_POOLS {
+        let fix = "add [[pool]] sections, or remove some";
+        let finding = Finding::new("pool", "number of pools out of range", fix);
+        return Err(finding.numbers(doc.pools.len(), format!("1..{MAX_POOLS}")));
+    }
+    let mut pools: Vec<(String, Cells)> = Vec::new();
+    for pool in &doc.pools {
+        let key = format!("pool.{}", pool.name);
+        if !is_name(&pool.name) {
+            let message = format!("{:?} can't be a name", pool.name);
+            return Err(Finding::new(key, message, "use 1 to 32 letters, digits, - and _"));
+        }
+        if pools.iter().any(|(name, _)| *name == pool.name) {
+            return Err(Finding::new(key, "a second pool of this name", "rename one of the two"));
+        }
+        let size = cells(&format!("{key}.size"), pool.size, cell, None)?;
+        pools.push((pool.name.clone(), size));
+    }
+    Ok(pools)
+}
+
+fn optional(
+    amount: Option<holdfast_api::amount::CellAmount>,
+    key: &str,
+    cell: CellSize,
+) -> Result<Cells, Finding> {
+    amount.map_or(Ok(Cells::ZERO), |amount| cells(key, amount, cell, None))
+}
+
+fn smallest_lossless(doc: &ProfileDoc) -> Result<FrameLen, Finding> {
+    let bytes = doc.smallest_lossless_frame.map_or(SMALLEST_LOSSLESS, |amount| amount.0);
+    let length = u16::try_from(bytes).ok().filter(|bytes| *bytes >= 60);
+    length.map(FrameLen).ok_or_else(|| {
+        let fix = "use the length without FCS of the smallest frame in a lossless class";
+        let finding = Finding::new("smallest_lossless_frame", "no length of a frame", fix);
+        finding.numbers(bytes, "60..65535")
+    })
+}
+
+fn draft<'a>(
+    doc: &'a ProfileDoc,
+    facts: &'a PortFacts,
+    shared: &Shared<'_>,
+) -> Result<Draft<'a>, Finding> {
+    let docs = PortDocs::new(doc, &facts.name);
+    let (maps, set) = maps::resolve(facts, &docs)?;
+    let mut pgs = Vec::with_capacity(PgId::COUNT);
+    for pg in PgId::all() {
+        let key = format!("port.{}.pg.{pg}", facts.name);
+        let lossless = set.lossless.contains(&pg.number());
+        let doc = Slot::new(pg.number()).map(|slot| docs.pg(slot)).unwrap_or_default();
+        pgs.push(account::resolve(&key, pg, &doc, &maps, lossless, shared)?);
+    }
+    let pgs = PerPg::from_fn(|pg| pgs[pg.index()]);
+    Ok(Draft { facts, docs, maps, set, pgs })
+}
+
+/// The document of one queue of a port, and the prefix of its keys.
+fn queue_doc(draft: &Draft<'_>, queue: QueueId) -> (String, holdfast_api::profile_doc::QueueDoc) {
+    let key = format!("port.{}.queue.{queue}", draft.facts.name);
+    let doc = Slot::new(queue.number()).map(|slot| draft.docs.queue(slot)).unwrap_or_default();
+    (key, doc)
+}
+
+/// `spec` with its total and what queues share (SPEC 3.1).
+fn sized(
+    doc: &ProfileDoc,
+    mut spec: ProfileSpec,
+    drafts: &[Draft<'_>],
+) -> Result<ProfileSpec, Finding> {
+    let buffer = &doc.buffer;
+    let mut guarantees = 0u64;
+    for draft in drafts {
+        for queue in QueueId::all() {
+            let (key, doc) = queue_doc(draft, queue);
+            guarantees += u64::from(queue::guarantee(&key, &doc, spec.cell)?.0);
+        }
+    }
+    let pgs = || drafts.iter().flat_map(|draft| draft.pgs.0.iter());
+    let parts: u64 = pgs()
+        .map(|pg| {
+            let headroom = if pg.headroom_pool { 0 } else { pg.headroom.0 };
+            u64::from(pg.guaranteed.0) + u64::from(headroom)
+        })
+        .sum();
+    let pools: u64 = spec.pools.iter().map(|(_, size)| u64::from(size.0)).sum();
+    let spare = u64::from(optional(buffer.spare, "buffer.spare", spec.cell)?.0);
+    let ingress = parts + pools + u64::from(spec.headroom_pool.0) + spare;
+    let shared = buffer.egress_shared;
+    let shared = shared.map(|amount| cells("buffer.egress_shared", amount, spec.cell, None));
+    let shared = shared.transpose()?;
+    spec.total = match buffer.total {
+        TotalAmount::Of(amount) => cells("buffer.total", amount, spec.cell, None)?,
+        TotalAmount::Auto => {
+            let egress = guarantees + u64::from(shared.unwrap_or_default().0);
+            // Beyond u32 the core's range check refuses it with its numbers.
+            Cells(u32::try_from(ingress.max(egress)).unwrap_or(u32::MAX))
+        }
+    };
+    let left = u64::from(spec.total.0).saturating_sub(guarantees);
+    spec.egress_shared = shared.unwrap_or(Cells(u32::try_from(left).unwrap_or(u32::MAX)));
+    Ok(spec)
+}
+
+fn finish(draft: &Draft<'_>, spec: &ProfileSpec, rx_ring: u32) -> Result<PortSpec, Finding> {
+    let fed_by_lossless = |queue: QueueId| {
+        Cos::all().any(|cos| {
+            draft.maps.cos_to_queue[cos] == queue && draft.pgs[draft.maps.cos_to_pg[cos]].lossless
+        })
+    };
+    let mut queues = Vec::with_capacity(QueueId::COUNT);
+    for queue in QueueId::all() {
+        let (key, doc) = queue_doc(draft, queue);
+        let standing = Standing {
+            lossless: fed_by_lossless(queue),
+            strict: draft.set.strict.contains(&queue.number()),
+            cell: spec.cell,
+            shared: spec.egress_shared,
+        };
+        queues.push(queue::resolve(&key, &doc, &standing)?);
+    }
+    let facts = draft.facts;
+    let (tx_inflight, catch_up) = pacing::pacing(&draft.docs, facts)?;
+    Ok(PortSpec {
+        speed: facts.speed,
+        mtu: facts.mtu,
+        maps: draft.maps.clone(),
+        pgs: draft.pgs,
+        queues: PerQueue::from_fn(|queue| queues[queue.index()]),
+        pfc: pacing::pfc(&draft.docs, facts, &draft.pgs, rx_ring)?,
+        tx_inflight,
+        catch_up,
+    })
+}
+
+/// How the total is divided, in both views of SPEC 3.1, with what is left over.
+pub fn budget(spec: &ProfileSpec) -> (IngressUse, EgressUse) {
+    let pgs = || spec.ports.iter().flat_map(|port| port.pgs.0.iter());
+    let guaranteed: u32 = pgs().map(|pg| pg.guaranteed.0).fold(0, u32::saturating_add);
+    let private = pgs().filter(|pg| !pg.headroom_pool).map(|pg| pg.headroom.0);
+    let headroom = private.fold(spec.headroom_pool.0, u32::saturating_add);
+    let pools = spec.pools.iter().map(|(_, size)| size.0).fold(0, u32::saturating_add);
+    let taken = guaranteed.saturating_add(headroom).saturating_add(pools);
+    let left_over = spec.total.0.saturating_sub(taken);
+    let ingress = IngressUse { guaranteed, headroom, pools, left_over };
+    let queues = spec.ports.iter().flat_map(|port| port.queues.0.iter());
+    let guarantees = queues.map(|queue| queue.guarantee.0).fold(0, u32::saturating_add);
+    let shared = spec.egress_shared.0;
+    let left_over = spec.total.0.saturating_sub(guarantees.saturating_add(shared));
+    (ingress, EgressUse { guarantees, shared, left_over, lent: 0 })
+}
+
+/// The longest frame of a port.
+const fn largest_frame(mtu: u16) -> FrameLen {
+    FrameLen(mtu.saturating_add(FRAME_OVERHEAD))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+//! Arguments of the command line, each with an example in its help.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use holdfast_api::amount::{CellAmount, XoffAmount};
+use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
+use std::path::PathBuf;
+
+/// Runs, shows and changes a holdfast switch.
+///
+/// Exit codes: 0 done, 1 refused, 2 wrong usage, 3 switch unreachable.
+///
+/// Example: holdfast --name lab show pg h1
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Which switch, and how to answer.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// The switch's control socket.
+    #[arg(long, global = true, env = "HOLDFAST_SOCKET", value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// The switch's name: its socket is /run/holdfast/NAME.sock. Default: the only one there.
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "socket")]
+    pub name: Option<String>,
+    /// Print the answer as the switch gave it, one JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a switch in the foreground: holdfast-dataplane with its config.
+    ///
+    /// Example: holdfast run lab        (reads /etc/holdfast/lab.toml)
+    /// Example: holdfast run ./switch.toml
+    #[command(verbatim_doc_comment)]
+    Run {
+        /// The switch file, or the name of one in /etc/holdfast.
+        config: String,
+    },
+    /// Show what the switch does and holds.
+    #[command(subcommand)]
+    Show(Show),
+    /// Show or clear high watermarks.
+    #[command(subcommand)]
+    Watermark(Watermark),
+    /// Stop a port's egress and let it go on.
+    #[command(subcommand)]
+    Port(Port),
+    /// Change thresholds of the running profile.
+    #[command(subcommand)]
+    Set(Set),
+    /// Add and remove forwarding entries.
+    #[command(subcommand)]
+    Fdb(Fdb),
+    /// Show events: XOFF and XON edges with the account of that moment, and more on request.
+    ///
+    /// Example: holdfast trace --edges --follow
+    #[command(verbatim_doc_comment)]
+    Trace(TraceArguments),
+    /// Print a completion script for a shell.
+    ///
+    /// Example: holdfast completion bash > /etc/bash_completion.d/holdfast
+    #[command(verbatim_doc_comment)]
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A port, or all.
+#[derive(Debug, Args)]
+pub(crate) struct OnPort {
+    /// Only this port.
+    pub port: Option<String>,
+}
+
+/// A port and a queue, or all.
+#[derive(Debug, Args)]
+pub(crate) struct OnQueue {
+    /// Only this port.
+    pub port: Option<String>,
+    /// Only this queue, 0..7.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    pub queue: Option<u8>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Show {
+    /// Ports: link, traffic, drops, workers.
+    ///
+    /// Example: holdfast show ports
+    #[command(verbatim_doc_comment)]
+    Ports(OnPort),
+    /// What really arrived, by DSCP and PCP, and the class it got.
+    ///
+    /// Example: holdfast show classify h1
+    #[command(verbatim_doc_comment)]
+    Classify(OnPort),
+    /// Ingress priority groups: account, thresholds, edges, drops.
+    ///
+    /// Example: holdfast show pg h1 --pg 3
+    #[command(verbatim_doc_comment)]
+    Pg {
+        /// Only this port.
+        port: Option<String>,
+        /// Only this PG, 0..7.
+        #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+        pg: Option<u8>,
+    },
+    /// Egress queues: depth, traffic, drops.
+    ///
+    /// Example: holdfast show queue h2 --queue 3
+    #[command(verbatim_doc_comment)]
+    Queue(OnQueue),
+    /// PFC frames sent and received, pause times, reaction time.
+    ///
+    /// Example: holdfast show pfc h1
+    #[command(verbatim_doc_comment)]
+    Pfc(OnPort),
+    /// ECN marking: the lines and what they did.
+    ///
+    /// Example: holdfast show ecn h2
+    #[command(verbatim_doc_comment)]
+    Ecn(OnQueue),
+    /// The shared buffer: pools, and beside them each PG's use and limit.
+    ///
+    /// Example: holdfast show buffer
+    #[command(verbatim_doc_comment)]
+    Buffer,
+    /// The forwarding database.
+    ///
+    /// Example: holdfast show fdb h1
+    #[command(verbatim_doc_comment)]
+    Fdb {
+        /// Only this port.
+        port: Option<String>,
+        /// Only this VLAN.
+        #[arg(long)]
+        vlan: Option<u16>,
+    },
+    /// The profile in force, in cells.
+    ///
+    /// Example: holdfast show profile --json
+    #[command(verbatim_doc_comment)]
+    Profile,
+}
+
+/// Which watermarks; without any all of them.
+#[derive(Debug, Args)]
+pub(crate) struct WatermarkScope {
+    /// Only PGs and queues of this port.
+    #[arg(long)]
+    pub port: Option<String>,
+    /// Only this PG, 0..7.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    pub pg: Option<u8>,
+    /// Only this queue, 0..7.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    pub queue: Option<u8>,
+    /// Only this pool.
+    #[arg(long)]
+    pub pool: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Watermark {
+    /// Show the highest occupancy since it was cleared, and since the start.
+    ///
+    /// Example: holdfast watermark show --port h1 --pg 3
+    #[command(verbatim_doc_comment)]
+    Show(WatermarkScope),
+    /// Set the first of the two back to the present occupancy.
+    ///
+    /// Example: holdfast watermark clear --pool lossless
+    #[command(verbatim_doc_comment)]
+    Clear(WatermarkScope),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Port {
+    /// Stop a port's egress at once and completely; PFC is still sent.
+    ///
+    /// Example: holdfast port hold h2
+    #[command(verbatim_doc_comment)]
+    Hold {
+        /// The port.
+        port: String,
+    },
+    /// Let a held port go on.
+    ///
+    /// Example: holdfast port release h2
+    #[command(verbatim_doc_comment)]
+    Release {
+        /// The port.
+        port: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum XonMode {
+    /// Resume at XOFF - XON (AC5P).
+    Offset,
+    /// Resume at XON.
+    Absolute,
+}
+
+impl From<XonMode> for XonModeDoc {
+    fn from(mode: XonMode) -> Self {
+        match mode {
+            XonMode::Offset => Self::Offset,
+            XonMode::Absolute => Self::Absolute,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MarkAt {
+    /// Before the frame leaves.
+    Dequeue,
+    /// After it joined.
+    Enqueue,
+}
+
+impl From<MarkAt> for MarkAtDoc {
+    fn from(at: MarkAt) -> Self {
+        match at {
+            MarkAt::Dequeue => Self::Dequeue,
+            MarkAt::Enqueue => Self::Enqueue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NotEct {
+    /// Drop it with the marking probability.
+    Drop,
+    /// Let it pass.
+    Pass,
+}
+
+impl From<NotEct> for NotEctDoc {
+    fn from(what: NotEct) -> Self {
+        match what {
+            NotEct::Drop => Self::Drop,
+            NotEct::Pass => Self::Pass,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Set {
+    /// Change thresholds of a PG. Amounts: 4096 (cells), 38400B, 40KiB, 55% (of Q_limit).
+    ///
+    /// Example: holdfast set pg 3 --port h1 --xoff 5000 --xon 1024
+    #[command(verbatim_doc_comment)]
+    Pg(SetPgArguments),
+    /// Change the marking line of a queue.
+    ///
+    /// Example: holdfast set wred 3 --kmin 128 --kmax 1024 --pmax 0.1
+    /// Example: holdfast set wred 3 --port h2 --off
+    #[command(verbatim_doc_comment)]
+    Wred(SetWredArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetPgArguments {
+    /// The PG, 0..7.
+    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
+    pub pg: u8,
+    /// Only at this port; default: at all where it is lossless.
+    #[arg(long)]
+    pub port: Option<String>,
+    /// When to pause: an amount, or `limit`.
+    #[arg(long)]
+    pub xoff: Option<XoffAmount>,
+    /// When to resume.
+    #[arg(long)]
+    pub xon: Option<CellAmount>,
+    /// How XON is read.
+    #[arg(long)]
+    pub xon_mode: Option<XonMode>,
+    /// Least resume level.
+    #[arg(long)]
+    pub xon_floor: Option<CellAmount>,
+    /// Size for frames in flight.
+    #[arg(long)]
+    pub headroom: Option<CellAmount>,
+    /// Size reserved to the PG.
+    #[arg(long)]
+    pub guaranteed: Option<CellAmount>,
+    /// Static limit of what it may borrow.
+    #[arg(long, conflicts_with = "alpha")]
+    pub limit: Option<CellAmount>,
+    /// Dynamic limit 2^N times the free pool, N in -8..7.
+    #[arg(long, allow_hyphen_values = true, value_name = "N")]
+    pub alpha: Option<i8>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetWredArguments {
+    /// The queue, 0..7.
+    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
+    pub queue: u8,
+    /// Only at this port; default: at all.
+    #[arg(long)]
+    pub port: Option<String>,
+    /// No marking on this queue.
+    #[arg(long)]
+    pub off: bool,
+    /// Nothing is marked below this depth.
+    #[arg(long)]
+    pub kmin: Option<CellAmount>,
+    /// Everything is marked from this depth on.
+    #[arg(long)]
+    pub kmax: Option<CellAmount>,
+    /// Probability at kmax, 0..1.
+    #[arg(long)]
+    pub pmax: Option<f64>,
+    /// Where the depth is taken.
+    #[arg(long)]
+    pub mark_at: Option<MarkAt>,
+    /// Frames without ECT on a lossy queue.
+    #[arg(long)]
+    pub not_ect: Option<NotEct>,
+    /// Average the depth with weight 1/2^N, 0 for none.
+    #[arg(long, value_name = "N")]
+    pub ewma_weight: Option<u8>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fdb {
+    /// Add a static entry.
+    ///
+    /// Example: holdfast fdb add 02:00:00:00:00:09 h2
+    #[command(verbatim_doc_comment)]
+    Add {
+        /// The station's address.
+        mac: String,
+        /// The port it lies behind.
+        port: String,
+        /// Its VLAN, on a VLAN-aware switch.
+        #[arg(long)]
+        vlan: Option<u16>,
+    },
+    /// Remove an entry, static or learned.
+    ///
+    /// Example: holdfast fdb del 02:00:00:00:00:09
+    #[command(verbatim_doc_comment)]
+    Del {
+        /// The station's address.
+        mac: String,
+        /// Its VLAN, on a VLAN-aware switch.
+        #[arg(long)]
+        vlan: Option<u16>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    /// XOFF and XON edges: what is shown if no kind is named.
+    #[arg(long)]
+    pub edges: bool,
+    /// Also PFC frames sent and received; recorded from now on.
+    #[arg(long)]
+    pub pfc: bool,
+    /// Also WRED's decisions to mark; recorded from now on.
+    #[arg(long)]
+    pub marks: bool,
+    /// Also drops; recorded from now on.
+    #[arg(long)]
+    pub drops: bool,
+    /// Only events of this port.
+    #[arg(long)]
+    pub port: Option<String>,
+    /// Go on until interrupted.
+    #[arg(long)]
+    pub follow: bool,
+}

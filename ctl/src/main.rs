@@ -1,0 +1,99 @@
+//! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11).
+//!
+//! Exit codes: 0 done, 1 refused, 2 usage, 3 switch unreachable.
+#![forbid(unsafe_code)]
+
+mod change;
+mod cli;
+mod connect;
+mod follow;
+mod layout;
+mod run;
+mod show;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use holdfast_api::client::ClientError;
+use serde_json::json;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use thiserror::Error;
+
+/// Why a command wasn't done.
+#[derive(Debug, Error)]
+enum CommandError {
+    /// The switch refused it, or can't be reached.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// No socket was named and none or several could be meant.
+    #[error("{0}")]
+    NoSocket(String),
+    /// The dataplane can't be started.
+    #[error("{program} can't be started: {source}; install it beside holdfast or into PATH")]
+    NoDataplane {
+        /// What was tried.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The output can't be written.
+    #[error("the output can't be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl CommandError {
+    /// 1 refused, 2 usage, 3 switch unreachable (SPEC 11).
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
+            Self::NoSocket(_) => 2,
+            Self::Output(_) => 1,
+            Self::Client(_) => 3,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.target.json;
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough: `holdfast show fdb | head`.
+        Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            if let (true, CommandError::Client(ClientError::Refused(body))) = (json, &error) {
+                // A closed output changes nothing about the exit code.
+                let _ = print(&format!("{}\n", json!({ "error": body })));
+            }
+            eprintln!("holdfast: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<(), CommandError> {
+    let target = cli.target;
+    match cli.command {
+        Command::Run { config } => run::run(&config),
+        Command::Show(what) => show::show(&target, &what),
+        Command::Watermark(what) => change::watermark(&target, what),
+        Command::Port(what) => change::port(&target, what),
+        Command::Set(what) => change::set(&target, what),
+        Command::Fdb(what) => change::fdb(&target, what),
+        Command::Trace(arguments) => follow::trace(&target, &arguments),
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);
+            Ok(io::stdout().lock().write_all(&script)?)
+        }
+    }
+}
+
+/// Writes `text` to the standard output as it is.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

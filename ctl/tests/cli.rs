@@ -1,0 +1,216 @@
+//! The command line against a switch that answers with the documented examples.
+// A test fails by panicking, in its own functions too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use holdfast_api::line::LineBuffer;
+use holdfast_api::message::{Call, ErrorBody, ErrorCode, Outcome, Request, Response};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::mpsc;
+use tempfile::TempDir;
+
+/// A switch that knows the examples of the API's documentation.
+struct ExampleSwitch {
+    folder: TempDir,
+    asked: mpsc::Receiver<Call>,
+}
+
+fn examples() -> BTreeMap<&'static str, Outcome> {
+    let text = include_str!("../api/README.md");
+    let mut lines = text.lines().filter(|line| line.starts_with("{\""));
+    let mut answers = BTreeMap::new();
+    while let (Some(request), Some(response)) = (lines.next(), lines.next()) {
+        let name = Request::parse(request.as_bytes()).unwrap().call.name();
+        let response: Response = serde_json::from_str(response).unwrap();
+        answers.entry(name).or_insert(response.outcome);
+    }
+    answers
+}
+
+impl ExampleSwitch {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("s.sock")).unwrap();
+        let (sender, asked) = mpsc::channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(stream, &sender);
+            }
+        });
+        Self { folder, asked }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        holdfast(&self.folder.path().join("s.sock"), arguments)
+    }
+}
+
+fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Call>) {
+    let (mut buffer, mut chunk) = (LineBuffer::new(), [0u8; 4096]);
+    loop {
+        let count = stream.read(&mut chunk).unwrap_or(0);
+        if count == 0 {
+            return;
+        }
+        buffer.push(&chunk[..count]);
+        while let Ok(Some(line)) = buffer.next_line() {
+            let request = Request::parse(&line).unwrap();
+            let held = matches!(&request.call, Call::PortHold(hold) if hold.port == "no-such");
+            let outcome = if held {
+                let body = ErrorBody::new(ErrorCode::UnknownPort, "there is no port \"no-such\"");
+                Outcome::Error(body.at("port").fix("use one of h1, h2"))
+            } else {
+                examples().remove(request.call.name()).unwrap()
+            };
+            asked.send(request.call).unwrap();
+            let answer = Response { id: Some(request.id), outcome };
+            stream.write_all(answer.to_line().as_bytes()).unwrap();
+        }
+    }
+}
+
+fn holdfast(socket: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.env("HOLDFAST_SOCKET", socket).args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn each_view_shows_its_numbers_to_a_person() {
+    let switch = ExampleSwitch::start();
+    let views: [(&[&str], &[&str]); 10] = [
+        (&["show", "ports"], &["sw/veth1", "1G", "native copy, 1 q", "obeys", "peer: tx checksum"]),
+        (&["show", "classify"], &["trusts dscp", "neither"]),
+        (&["show", "pg"], &["XOFF", "4100/12284", "12/3072", "Lossless frames lost: 0"]),
+        (&["show", "queue"], &["4148", "6.39 MiB", "open"]),
+        (&["show", "pfc"], &["4096 quanta (2.10 ms)", "mmu", "5 times, mean 20.0 us"]),
+        (&["show", "ecn"], &["256", "1536", "0.200", "900"]),
+        (&["show", "buffer"], &["26696 cells (6.52 MiB)", "Pool lossless", "12284"]),
+        (&["show", "fdb"], &["02:00:00:00:00:01", "learned", "1.20 s", "1 of 16384"]),
+        (&["show", "profile"], &["Profile veth-lab-1g, generation 1", "lossless 16384"]),
+        (&["watermark", "show"], &["pool", "lossless", "4100"]),
+    ];
+    for (arguments, expected) in views {
+        let output = switch.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        for word in expected {
+            assert!(text(&output).contains(word), "{arguments:?} lacks {word}:\n{}", text(&output));
+        }
+    }
+}
+
+#[test]
+fn trace_shows_an_edge_with_its_account() {
+    let switch = ExampleSwitch::start();
+    let output = switch.run(&["trace", "--edges"]);
+    let line = "81.000000100 h1 XOFF pg 3 by threshold: guaranteed 36 service 4096 headroom 0, \
+                limit 12288, resume at 3072 cells";
+    assert_eq!(text(&output).trim(), line);
+}
+
+#[test]
+fn json_is_the_answer_as_it_came() {
+    let switch = ExampleSwitch::start();
+    for (name, arguments) in [
+        ("show_pg", vec!["show", "pg", "--json"]),
+        ("show_fdb", vec!["--json", "show", "fdb"]),
+        ("trace", vec!["trace", "--json"]),
+        ("port_hold", vec!["port", "hold", "h2", "--json"]),
+    ] {
+        let output = switch.run(&arguments);
+        let Some(Outcome::Ok(expected)) = examples().remove(name) else { panic!("{name}") };
+        let printed: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+        assert_eq!(printed, expected);
+    }
+}
+
+#[test]
+fn arguments_become_calls() {
+    let switch = ExampleSwitch::start();
+    let calls = [
+        (
+            "set pg 3 --port h1 --xoff 50% --alpha -2",
+            r#"{"set_pg":{"port":"h1","pg":3,"xoff":"50%","alpha":-2}}"#,
+        ),
+        (
+            "set wred 3 --kmin 128 --kmax 40KiB --pmax 0.5 --mark-at enqueue --not-ect pass",
+            concat!(
+                r#"{"set_wred":{"queue":3,"kmin":128,"kmax":"40960B","pmax":0.5,"#,
+                r#""mark_at":"enqueue","not_ect":"pass"}}"#
+            ),
+        ),
+        ("set wred 3 --off", r#"{"set_wred":{"queue":3,"off":true}}"#),
+        (
+            "fdb add 02:00:00:00:00:09 h2 --vlan 7",
+            r#"{"fdb_add":{"mac":"02:00:00:00:00:09","vlan":7,"port":"h2"}}"#,
+        ),
+        ("fdb del 02:00:00:00:00:09", r#"{"fdb_del":{"mac":"02:00:00:00:00:09"}}"#),
+        ("port release h2", r#"{"port_release":{"port":"h2"}}"#),
+        ("watermark clear --port h1 --pg 3", r#"{"watermark_clear":{"port":"h1","pg":3}}"#),
+        ("show queue h2 --queue 3", r#"{"show_queue":{"port":"h2","queue":3}}"#),
+        ("trace --drops", r#"{"trace":{"max":4096,"kinds":["drop"],"record":["drop"]}}"#),
+    ];
+    for (line, expected) in calls {
+        let output = switch.run(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        let call = switch.asked.recv().unwrap();
+        assert_eq!(serde_json::to_string(&call).unwrap(), expected, "{line}");
+    }
+}
+
+#[test]
+fn exit_codes_tell_refused_usage_and_unreachable_apart() {
+    let switch = ExampleSwitch::start();
+    let refused = switch.run(&["port", "hold", "no-such", "--json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let body: serde_json::Value = serde_json::from_str(&text(&refused)).unwrap();
+    assert_eq!(body["error"]["code"], "unknown_port");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(said, "holdfast: port: there is no port \"no-such\"; use one of h1, h2\n");
+    for wrong in [&["port", "hold"][..], &["set", "pg", "8", "--xoff", "1"], &["nonsense"], &[]] {
+        assert_eq!(switch.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let nobody = holdfast(&switch.folder.path().join("none.sock"), &["show", "pg"]);
+    assert_eq!(nobody.status.code(), Some(3));
+}
+
+#[test]
+fn every_command_has_an_example_in_its_help() {
+    let none = Path::new("/nonexistent");
+    let commands = [
+        "",
+        "run",
+        "trace",
+        "completion",
+        "show ports",
+        "show classify",
+        "show pg",
+        "show queue",
+        "show pfc",
+        "show ecn",
+        "show buffer",
+        "show fdb",
+        "show profile",
+        "watermark show",
+        "watermark clear",
+        "port hold",
+        "port release",
+        "set pg",
+        "set wred",
+        "fdb add",
+        "fdb del",
+    ];
+    for command in commands {
+        let words = command.split(' ').filter(|word| !word.is_empty());
+        let arguments: Vec<&str> = words.chain(["--help"]).collect();
+        let output = holdfast(none, &arguments);
+        assert!(text(&output).contains("Example: holdfast"), "{command}: {}", text(&output));
+    }
+    assert!(text(&holdfast(none, &["completion", "bash"])).contains("watermark"));
+}

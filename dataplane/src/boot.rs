@@ -1,0 +1,389 @@
+//! From two files to a running switch, and back to a quiet machine.
+
+use crate::config::Config;
+use crate::control::{self, Control, ControlSettings};
+use crate::link_events::LinkWatcher;
+use crate::mailbox::{Doorbell, Mailbox, Workers};
+use crate::switch::{PortInfo, Switch};
+use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread};
+use holdfast_api::switch_doc::{self, PortDoc, XdpDoc};
+use holdfast_core::context::Shared;
+use holdfast_core::copies::Copies;
+use holdfast_core::fdb::Fdb;
+use holdfast_core::ids::{PortId, WorkerId};
+use holdfast_core::mmu::Mmu;
+use holdfast_core::port::Port;
+use holdfast_core::profile::{PortSpec, Profile, Trust};
+use holdfast_core::ring::{spsc, Consumer, Producer};
+use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
+use holdfast_core::units::{Cells, FrameLen};
+use holdfast_core::worker::WorkerParts;
+use holdfast_wire::MacAddr;
+use holdfast_xsk::{
+    chunks_needed, clock, open_port, CopyPreference, Layout, LosslessMap, Memory, Netns,
+    PortConfig, PortGuard, PortNeed, RingSizes, XdpPreference, XskPool, XskPort,
+};
+use std::error::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// WRED starts from this: a switch marks the same frames of the same traffic in every run.
+const WRED_SEED: u64 = 0x686f_6c64_6661_7374;
+
+type Failure = Box<dyn Error>;
+
+/// The running switch; [`Running::shut_down`] ends it in order.
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    doors: Vec<Arc<Doorbell>>,
+    threads: Vec<JoinHandle<()>>,
+    control: Control,
+    links: LinkWatcher,
+    /// The frames' memory outlives every socket.
+    _memory: Memory,
+}
+
+/// A port between being opened and being given to its worker.
+struct Opened {
+    io: XskPort,
+    guard: PortGuard,
+}
+
+/// Boots a switch from its files. Whatever fails, what was changed is put back.
+///
+/// # Errors
+/// The first thing that fails, in words for the operator.
+pub fn boot(config: Config) -> Result<Running, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = config.workers(cores);
+    let draft = config.plan(|_| None)?;
+    let (memory, pools) = reserve_memory(&config, draft.spec(), workers)?;
+    let opened = config
+        .switch
+        .ports
+        .iter()
+        .map(|port| open(&memory, &config, port))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let mtu_of = |n: usize| opened.get(n).map(|o: &Opened| o.guard.status().mtu as u16);
+    let plan = config.plan(mtu_of)?;
+    let notes = plan.notes().to_vec();
+    let profile = Arc::new(Profile::new(1, plan.spec().clone())?);
+    for (number, port) in opened.iter().enumerate() {
+        if let Some(spec) = profile.spec().ports.get(number) {
+            port.guard.set_lossless(lossless_map(spec))?;
+        }
+    }
+    let smallest = plan.smallest_lossless_frame();
+    start(config, (memory, pools), opened, (profile, notes), smallest)
+}
+
+fn reserve_memory(
+    config: &Config,
+    spec: &holdfast_core::profile::ProfileSpec,
+    workers: usize,
+) -> Result<(Memory, Vec<XskPool>), Failure> {
+    let need = |port: &PortDoc| PortNeed {
+        queues: port.queues.unwrap_or(1).max(1),
+        rings: rings(&config.switch.rings),
+    };
+    let needs: Vec<PortNeed> = config.switch.ports.iter().map(need).collect();
+    // A frame goes home to its worker, so each worker must be able to have all cells' frames.
+    let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
+    let each = u32::try_from(each)?;
+    let layout = Layout::new(vec![each; workers])?;
+    layout.check(u64::from(each))?;
+    Ok(Memory::new(&layout)?)
+}
+
+fn rings(doc: &switch_doc::RingsDoc) -> RingSizes {
+    RingSizes { rx: doc.rx, fill: doc.rx, tx: doc.tx, completion: doc.tx }
+}
+
+fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, Failure> {
+    let port = PortConfig {
+        netns: Netns::parse(doc.netns.as_deref()),
+        ifname: doc.ifname.clone(),
+        queues: doc.queues,
+        rings: rings(&config.switch.rings),
+        mtu: doc.mtu.map(u32::from),
+        xdp: match doc.xdp {
+            XdpDoc::Auto => XdpPreference::Auto,
+            XdpDoc::Native => XdpPreference::Native,
+            XdpDoc::Generic => XdpPreference::Generic,
+        },
+        copy: if doc.zero_copy { CopyPreference::Auto } else { CopyPreference::Copy },
+        lossless: LosslessMap::default(),
+    };
+    let (io, guard) = open_port(memory, &port)?;
+    let status = guard.status();
+    log::info!(
+        "port {}: {} {:?}, {} queues, MTU {}, {}",
+        doc.name,
+        status.driver,
+        status.xdp,
+        status.queues,
+        status.mtu,
+        status.mac
+    );
+    for change in &status.changes {
+        let (device, what, from, to) = (&change.device, &change.what, &change.from, &change.to);
+        log::info!("port {}: {device}: {what} {from} -> {to}", doc.name);
+    }
+    status.notes.iter().for_each(|note| log::warn!("port {}: {note}", doc.name));
+    Ok(Opened { io, guard })
+}
+
+/// What the XDP program spares under receive pressure (SPEC 4.3).
+fn lossless_map(spec: &PortSpec) -> LosslessMap {
+    let maps = &spec.maps;
+    let lossless = |cos| spec.pgs[maps.cos_to_pg[cos]].lossless;
+    let bits = |set: u64, (n, hit): (u8, bool)| set | u64::from(hit) << n;
+    let dscp = maps.dscp_to_cos.iter().map(|(dscp, cos)| (dscp.number(), lossless(*cos)));
+    let pcp = maps.pcp_to_cos.iter().map(|(pcp, cos)| (pcp.number(), lossless(*cos)));
+    LosslessMap {
+        trust: match maps.trust {
+            Trust::Dscp => holdfast_xsk::Trust::Dscp,
+            Trust::Pcp => holdfast_xsk::Trust::Pcp,
+            Trust::Port => holdfast_xsk::Trust::Port,
+        },
+        dscp: dscp.fold(0, bits),
+        pcp: pcp.fold(0, bits) as u8,
+        rest: lossless(maps.default_cos),
+    }
+}
+
+fn place(config: &Config, number: usize, workers: usize) -> PortPlace {
+    let doc = &config.switch.ports[number];
+    let owner = doc.worker.map_or(number % workers, usize::from) % workers;
+    let peer = doc.wire.as_ref().and_then(|name| {
+        let number = config.switch.ports.iter().position(|port| port.name == *name)?;
+        PortId::new(u8::try_from(number).ok()?)
+    });
+    PortPlace {
+        owner: WorkerId::new(owner as u8).unwrap_or_default(),
+        wire_peer: peer,
+        vlans: doc.vlans.clone(),
+        pvid: doc.pvid.unwrap_or(1),
+    }
+}
+
+fn topology(config: &Config, workers: usize) -> Topology {
+    let reserved = match config.switch.fdb.reserved_groups {
+        switch_doc::ReservedGroups::Drop => ReservedGroups::Drop,
+        switch_doc::ReservedGroups::Forward => ReservedGroups::Forward,
+    };
+    let places = (0..config.switch.ports.len()).map(|number| place(config, number, workers));
+    Topology::new(places, config.switch.fdb.vlan_aware, reserved)
+}
+
+fn static_entries(config: &Config, fdb: &Fdb) -> Result<(), Failure> {
+    for entry in &config.switch.fdb.statics {
+        let number = config.switch.ports.iter().position(|port| port.name == entry.port);
+        let port = number.and_then(|n| PortId::new(n as u8));
+        if let Some(port) = port {
+            let mac: MacAddr = entry.mac.parse()?;
+            fdb.add_static(mac, entry.vlan.unwrap_or(0), port, clock::now())?;
+        }
+    }
+    Ok(())
+}
+
+/// Hand-over rings between all pairs of workers, each large enough for every frame there can be.
+fn hand_over_rings(
+    workers: usize,
+    frames: usize,
+) -> Vec<(Vec<Consumer>, Vec<Option<Producer>>)> {
+    let mut ends: Vec<(Vec<Consumer>, Vec<Option<Producer>>)> =
+        (0..workers).map(|_| Default::default()).collect();
+    for from in 0..workers {
+        for to in 0..workers {
+            let mut producer = None;
+            if from != to {
+                let (put, take) = spsc(frames);
+                ends[to].0.push(take);
+                producer = Some(put);
+            }
+            ends[from].1.push(producer);
+        }
+    }
+    ends
+}
+
+/// Everything that the threads will share.
+struct Assembly {
+    memory: Memory,
+    profile: Arc<Profile>,
+    topology: Arc<Topology>,
+    shared: Arc<Shared>,
+    /// Frames that can be under way at once: what no queue and no ring must be too small for.
+    frames: usize,
+    stats: Vec<Arc<WorkerStats>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// Opened ports, dealt out.
+struct Dealt {
+    /// Ports by their owner.
+    owned: Vec<Vec<Port<XskPort>>>,
+    infos: Vec<PortInfo>,
+    guards: Vec<PortGuard>,
+}
+
+fn start(
+    config: Config,
+    (memory, pools): (Memory, Vec<XskPool>),
+    opened: Vec<Opened>,
+    (profile, notes): (Arc<Profile>, Vec<String>),
+    smallest_lossless_frame: FrameLen,
+) -> Result<Running, Failure> {
+    let assembly = assemble(&config, memory, profile, pools.len())?;
+    let dealt = deal(&config, &assembly, opened, pools.len());
+    let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
+    let doors = workers.doors();
+    let threads = start_workers(&config, &assembly, dealt.owned, pools, (mailboxes, &doors))?;
+    let wake = doors.clone();
+    let links = LinkWatcher::start(config.switch.port_names(), dealt.guards, move || {
+        wake.iter().for_each(|door| door.ring_if_asleep());
+    })?;
+    let Assembly { memory, profile, topology, shared, stats, stop, .. } = assembly;
+    let settings = ControlSettings {
+        socket: config.switch.socket_path(),
+        chunks: u64::from(memory.chunks()),
+        smallest_lossless_frame,
+    };
+    let switch = Switch {
+        name: config.switch.name,
+        workers,
+        shared,
+        topology,
+        profile,
+        notes,
+        ports: dealt.infos,
+        cpus: vec![None; stats.len()],
+        stats,
+        started: Instant::now(),
+    };
+    let control = control::spawn(switch, settings)?;
+    Ok(Running { stop, doors, threads, control, links, _memory: memory })
+}
+
+fn assemble(
+    config: &Config,
+    memory: Memory,
+    profile: Arc<Profile>,
+    workers: usize,
+) -> Result<Assembly, Failure> {
+    let fdb_doc = &config.switch.fdb;
+    let fdb = Fdb::new(fdb_doc.size as usize, fdb_doc.ageing.0, u64::from(std::process::id()));
+    static_entries(config, &fdb)?;
+    let spec = profile.spec();
+    Ok(Assembly {
+        topology: Arc::new(topology(config, workers)),
+        shared: Arc::new(Shared {
+            mmu: Mmu::new(&profile),
+            fdb,
+            copies: Copies::new(memory.chunks()),
+        }),
+        frames: (spec.total.0 + spec.flood_limit) as usize,
+        stats: (0..workers).map(|_| Arc::default()).collect(),
+        stop: Arc::new(AtomicBool::new(false)),
+        memory,
+        profile,
+    })
+}
+
+fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usize) -> Dealt {
+    let mut dealt = Dealt {
+        owned: (0..workers).map(|_| Vec::new()).collect(),
+        infos: Vec::new(),
+        guards: Vec::new(),
+    };
+    for ((number, port), doc) in opened.into_iter().enumerate().zip(&config.switch.ports) {
+        let id = PortId::from_bits(number as u8);
+        let Some(spec) = assembly.profile.port(id) else { continue };
+        let owner = assembly.topology.owner(id).unwrap_or_default().index();
+        let status = port.guard.status().clone();
+        let (frames, mac) = (assembly.frames, status.mac);
+        if let Some(owned) = dealt.owned.get_mut(owner) {
+            owned.push(Port::new(id, mac, port.io, spec, frames, WRED_SEED));
+        }
+        dealt.infos.push(PortInfo {
+            name: doc.name.clone(),
+            netns: doc.netns.clone(),
+            ifname: doc.ifname.clone(),
+            status,
+        });
+        dealt.guards.push(port.guard);
+    }
+    dealt
+}
+
+fn start_workers(
+    config: &Config,
+    assembly: &Assembly,
+    owned: Vec<Vec<Port<XskPort>>>,
+    pools: Vec<XskPool>,
+    (mailboxes, doors): (Vec<Mailbox<LiveWorker>>, &[Arc<Doorbell>]),
+) -> Result<Vec<JoinHandle<()>>, Failure> {
+    let rings = hand_over_rings(pools.len(), assembly.frames);
+    let each = owned.into_iter().zip(pools).zip(rings).zip(mailboxes).zip(&assembly.stats);
+    let mut threads = Vec::new();
+    for (number, ((((ports, pool), (inboxes, outboxes)), mailbox), stats)) in each.enumerate() {
+        let parts = WorkerParts {
+            id: WorkerId::new(number as u8).unwrap_or_default(),
+            shared: Arc::clone(&assembly.shared),
+            profile: Arc::clone(&assembly.profile),
+            topology: Arc::clone(&assembly.topology),
+            pool,
+            ports,
+            inboxes,
+            outboxes,
+            trace_capacity: config.switch.trace.events as usize,
+        };
+        let ends = (Arc::clone(stats), Arc::clone(&assembly.stop));
+        threads.push(start_worker(parts, mailbox, doors.to_vec(), ends)?);
+    }
+    Ok(threads)
+}
+
+fn start_worker(
+    parts: WorkerParts<XskPort>,
+    mailbox: Mailbox<LiveWorker>,
+    doors: Vec<Arc<Doorbell>>,
+    (stats, stop): (Arc<WorkerStats>, Arc<AtomicBool>),
+) -> Result<JoinHandle<()>, Failure> {
+    let number = parts.id.index();
+    let mut sockets: Vec<OwnedFd> = Vec::new();
+    for port in &parts.ports {
+        for fd in port.io().fds() {
+            sockets.push(fd.as_fd().try_clone_to_owned()?);
+        }
+    }
+    let worker = LiveWorker::new(parts);
+    let thread = WorkerThread { worker, mailbox, doors, sockets, stats, stop, cpu: None };
+    let spawn = std::thread::Builder::new().name(format!("worker{number}"));
+    Ok(spawn.spawn(move || thread.run())?)
+}
+
+impl Running {
+    /// Ends the switch: workers drain and let their peers go, then the control socket goes, then
+    /// the links get their settings back (SPEC 14).
+    pub fn shut_down(self) {
+        let start = clock::now();
+        self.stop.store(true, Ordering::Release);
+        self.doors.iter().for_each(|door| door.bell().ring());
+        for thread in self.threads {
+            if thread.join().is_err() {
+                log::error!("a worker had ended by a panic");
+            }
+        }
+        log::info!("drained after {} us", clock::now().since(start).0 / 1_000);
+        self.control.stop();
+        for mut guard in self.links.stop() {
+            guard.restore();
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Calls that change the running switch: all of it or nothing, and logged with who asked.
+
+use super::dispatch::{is_transparent, reply, Answer};
+use super::Console;
+use crate::report::Choice;
+use holdfast_api::message::{
+    Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
+};
+use holdfast_core::ids::PortId;
+use holdfast_core::io::PortIo;
+use holdfast_core::port::Port;
+use holdfast_core::profile::Profile;
+use holdfast_core::worker::Worker;
+use holdfast_plan::edit::{set_pg, set_wred, Edit};
+use holdfast_plan::PlanError;
+use holdfast_wire::MacAddr;
+use std::sync::Arc;
+
+/// Characters of a call in the log at most: it is a client's text.
+const LOGGED: usize = 400;
+
+impl<P: PortIo + 'static> Console<P> {
+    /// Makes a change, and logs it with the peer's credentials (SPEC 11).
+    pub(super) fn change(&mut self, call: &Call, peer: &str) -> Answer {
+        let answer = self.try_change(call);
+        // As JSON: control characters of a client's text are escaped.
+        let text = serde_json::to_string(call).unwrap_or_else(|_| call.name().to_owned());
+        let text: String = text.chars().take(LOGGED).collect();
+        match &answer {
+            Ok(_) => log::info!("{text} by {peer}: done"),
+            Err(error) => log::info!("{text} by {peer}: refused: {error}"),
+        }
+        answer
+    }
+
+    fn try_change(&mut self, call: &Call) -> Answer {
+        match call {
+            Call::WatermarkClear(filter) => self.clear_watermarks(filter),
+            Call::PortHold(name) => self.hold(&name.port, true),
+            Call::PortRelease(name) => self.hold(&name.port, false),
+            Call::FdbAdd(entry) => self.fdb_add(entry),
+            Call::FdbDel(entry) => self.fdb_del(entry),
+            Call::SetPg(set) => {
+                let names = self.board.port_names();
+                self.set(set_pg(self.board.profile.spec(), &names, set))
+            }
+            Call::SetWred(set) => {
+                let names = self.board.port_names();
+                self.set(set_wred(self.board.profile.spec(), &names, set))
+            }
+            other => {
+                let body = ErrorBody::new(ErrorCode::UnknownCall, "this call changes nothing");
+                Err(body.at(other.name()))
+            }
+        }
+    }
+
+    fn hold(&self, name: &str, hold: bool) -> Answer {
+        let port = self.port(name)?;
+        let owners = self.order(move |worker| worker.hold(port, hold))?;
+        if owners.contains(&true) {
+            return reply(&Done {});
+        }
+        let body = ErrorBody::new(ErrorCode::Unavailable, "no worker owns the port now");
+        Err(body.at("port").value(name).fix("try again when `show_ports` says it is up"))
+    }
+
+    fn clear_watermarks(&self, filter: &WatermarkFilter) -> Answer {
+        let (only, query) = self.watermark_query(filter)?;
+        // The MMU clears the PGs of a port together, and all pools.
+        let together = |place: &str, fix: &str| {
+            let message = "it can't be cleared apart from the others";
+            Err(ErrorBody::new(ErrorCode::Refused, message).at(place).fix(fix))
+        };
+        if matches!(query.pgs, Choice::One(_)) {
+            return together("pg", "leave `pg` out, and name the port");
+        }
+        if matches!(query.pools, Choice::One(_)) {
+            return together("pool", "leave `pool` out");
+        }
+        let queues = query.queues.clone();
+        self.order(move |worker| {
+            let ids: Vec<PortId> = worker.ports().iter().map(Port::id).collect();
+            for id in ids.into_iter().filter(|id| only.is_none_or(|only| only == *id)) {
+                let Some(port) = worker.port_mut(id) else { continue };
+                match &queues {
+                    Choice::None => {}
+                    Choice::One(queue) => port.clear_queue_watermark(*queue),
+                    Choice::All => port.clear_watermarks(),
+                }
+            }
+        })?;
+        let mmu = &self.board.shared.mmu;
+        if query.pgs == Choice::All {
+            let ports = self.board.topology.ports().map(|(port, _)| port);
+            ports
+                .filter(|port| only.is_none_or(|only| only == *port))
+                .for_each(|port| mmu.clear_user_watermarks(port));
+        }
+        if query.pools == Choice::All {
+            mmu.clear_pool_watermarks();
+        }
+        reply(&Done {})
+    }
+
+    fn station(&self, mac: &str) -> Result<MacAddr, ErrorBody> {
+        mac.parse::<MacAddr>().map_err(|error| {
+            ErrorBody::new(ErrorCode::BadArgument, error.to_string())
+                .at("mac")
+                .value(mac)
+                .fix("write six groups of two hex digits: 02:00:00:00:00:01")
+        })
+    }
+
+    /// The VLAN that an FDB entry is of; 0 where the switch is transparent.
+    fn vlan(&self, vlan: Option<u16>) -> Result<u16, ErrorBody> {
+        let refused = |message, fix| {
+            let body = ErrorBody::new(ErrorCode::BadArgument, message).at("vlan").fix(fix);
+            match vlan {
+                Some(vlan) => body.value(vlan).limit(4094),
+                None => body,
+            }
+        };
+        match (vlan, is_transparent(&self.board.topology)) {
+            (None, true) => Ok(0),
+            (Some(vlan @ 1..=4094), false) => Ok(vlan),
+            (Some(_), true) => Err(refused("the switch doesn't look at VLANs", "leave `vlan` out")),
+            (Some(_), false) => Err(refused("there is no such VLAN", "use 1 to 4094")),
+            (None, false) => Err(refused("the switch is VLAN-aware", "add `vlan`")),
+        }
+    }
+
+    fn fdb_add(&self, entry: &FdbAdd) -> Answer {
+        let port = self.port(&entry.port)?;
+        let mac = self.station(&entry.mac)?;
+        let vlan = self.vlan(entry.vlan)?;
+        let refused = |message: String, fix: &str| {
+            Err(ErrorBody::new(ErrorCode::Refused, message).at("port").value(&entry.port).fix(fix))
+        };
+        let topology = &self.board.topology;
+        if let Some(peer) = topology.place(port).and_then(|place| place.wire_peer) {
+            let peer = self.board.port_name(peer);
+            return refused(format!("the port is wired to {peer}"), "use a port without `wire`");
+        }
+        if !topology.in_vlan(port, vlan) {
+            return refused(format!("the port is not in VLAN {vlan}"), "use a member of the VLAN");
+        }
+        self.barrier()?;
+        let added = self.board.shared.fdb.add_static(mac, vlan, port, self.now());
+        added.map_err(|error| {
+            ErrorBody::new(ErrorCode::Refused, error.to_string()).at("mac").value(mac)
+        })?;
+        // A step that looked the station up before has ended now.
+        self.barrier()?;
+        reply(&Done {})
+    }
+
+    fn fdb_del(&self, entry: &FdbDel) -> Answer {
+        let mac = self.station(&entry.mac)?;
+        let vlan = self.vlan(entry.vlan)?;
+        self.barrier()?;
+        if !self.board.shared.fdb.remove(mac, vlan) {
+            let body = ErrorBody::new(ErrorCode::Refused, "there is no such entry");
+            return Err(body.at("mac").value(mac).fix("see `show_fdb`"));
+        }
+        self.barrier()?;
+        reply(&Done {})
+    }
+
+    fn set(&mut self, edit: Result<Edit, PlanError>) -> Answer {
+        let edit = edit?;
+        if edit.spec == *self.board.profile.spec() {
+            self.barrier()?;
+        } else {
+            let profile = edit.profile(self.generation + 1)?;
+            self.adopt(Arc::new(profile))?;
+        }
+        let generation = self.board.profile.generation();
+        reply(&SetReply { generation, changed: edit.changed })
+    }
+
+    /// Puts a profile into force at all workers, or at none.
+    fn adopt(&mut self, profile: Arc<Profile>) -> Result<(), ErrorBody> {
+        let clock = self.clock;
+        let order = |profile: &Arc<Profile>| {
+            let profile = Arc::clone(profile);
+            move |worker: &mut Worker<P>| {
+                worker.adopt(Arc::clone(&profile), clock());
+            }
+        };
+        // A number is given once: what was tried and taken back is not mistaken for what is next.
+        self.generation = profile.generation();
+        if let Err(error) = self.order(order(&profile)) {
+            // Those that have it go back; the silent one finds the orders in this sequence.
+            let _ = self.workers.ask_all(order(&self.board.profile));
+            return Err(error);
+        }
+        self.board.shared.mmu.settle(profile.generation());
+        self.board.profile = profile;
+        // An edge that one worker's adoption made is sent by the port's owner in its next step:
+        // this one wakes it.
+        self.barrier()
+    }
+}

@@ -1,0 +1,100 @@
+//! The control socket (SPEC 11): one thread that answers calls, and the only one that changes what
+//! runs. Frames never wait for it: a worker runs its questions and orders between two steps.
+//!
+//! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
+//! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
+//! workers, [`change`] has them do something.
+
+mod change;
+mod client;
+mod console;
+mod dispatch;
+mod listener;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use console::Console;
+pub(crate) use listener::ListenerError;
+
+use crate::report::RingReading;
+use crate::switch::Switch;
+use holdfast_core::io::PortIo;
+use holdfast_core::units::FrameLen;
+use listener::Listener;
+use mio::Waker;
+use server::Server;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use thiserror::Error;
+
+/// What the control thread needs to know besides the switch.
+#[derive(Clone, Debug)]
+pub(crate) struct ControlSettings {
+    /// Where the socket shall be.
+    pub(crate) socket: PathBuf,
+    /// Chunks of frame memory, all workers together.
+    pub(crate) chunks: u64,
+    /// The profile's smallest lossless frame, by which `show ports` states the stall that is
+    /// survived (SPEC 4.3).
+    pub(crate) smallest_lossless_frame: FrameLen,
+}
+
+/// Why there is no control thread.
+#[derive(Debug, Error)]
+pub(crate) enum ControlError {
+    /// The socket can't be made.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
+    /// The event loop or its thread can't be made.
+    #[error("the control thread can't start: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// The running control thread.
+#[derive(Debug)]
+pub(crate) struct Control {
+    stop: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+    thread: JoinHandle<()>,
+}
+
+impl Control {
+    /// Ends the thread: clients are cut off, the socket's file is removed.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        if let Err(error) = self.waker.wake() {
+            log::warn!("the control thread can't be woken: {error}");
+        }
+        if self.thread.join().is_err() {
+            log::error!("the control thread had ended by a panic");
+        }
+    }
+}
+
+/// Makes the socket and starts the control thread of a switch with live ports.
+///
+/// # Errors
+/// [`ControlError`]; then nothing was started.
+pub(crate) fn spawn(switch: Switch, settings: ControlSettings) -> Result<Control, ControlError> {
+    let listener = Listener::bind(&settings.socket)?;
+    start(Console::live(switch, settings), listener)
+}
+
+/// Starts the thread for any kind of ports.
+fn start<P: PortIo + 'static>(
+    console: Console<P>,
+    listener: Listener,
+) -> Result<Control, ControlError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (server, waker) = Server::new(console, listener, Arc::clone(&stop))?;
+    let thread =
+        std::thread::Builder::new().name("control".to_owned()).spawn(move || server.run())?;
+    Ok(Control { stop, waker, thread })
+}
+
+/// Reads what only the rings of a kind of port know.
+pub(crate) type ReadRings<P> = fn(&mut P) -> RingReading;

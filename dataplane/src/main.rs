@@ -1,0 +1,74 @@
+//! `holdfast-dataplane`: the switch process. It boots alone from its files and forwards whether or
+//! not anyone is connected (SPEC 11).
+#![forbid(unsafe_code)]
+
+mod boot;
+mod config;
+mod control;
+mod link_events;
+mod mailbox;
+mod report;
+mod switch;
+mod worker_thread;
+
+use clap::Parser;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The switch: forwards frames between AF_XDP ports, lossless where the profile says so.
+///
+/// Example: holdfast-dataplane /etc/holdfast/lab.toml
+#[derive(Parser)]
+#[command(name = "holdfast-dataplane", version)]
+struct Arguments {
+    /// The switch file (switch.toml): ports, workers, rings, where the profile is.
+    config: PathBuf,
+
+    /// Only read and check both files; say what is wrong and end (exit 0 or 1).
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("holdfast-dataplane: {error}");
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                eprintln!("  because: {error}");
+                cause = error.source();
+            }
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    // Before any thread starts, so that a signal during boot is not lost.
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let config = config::Config::load(&arguments.config)?;
+    if arguments.check {
+        println!("{}", config.summary());
+        return Ok(());
+    }
+    start_logging(&config);
+    let running = boot::boot(config)?;
+    log::info!("forwarding");
+    if let Some(signal) = signals.forever().next() {
+        log::info!("signal {signal}: draining");
+    }
+    running.shut_down();
+    log::info!("ended; link settings are back");
+    Ok(())
+}
+
+fn start_logging(config: &config::Config) {
+    let level = config.switch.log.level.name();
+    let environment = env_logger::Env::default().filter_or("HOLDFAST_LOG", level);
+    env_logger::Builder::from_env(environment).format_timestamp_micros().init();
+}

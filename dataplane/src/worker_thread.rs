@@ -1,0 +1,175 @@
+//! A worker's thread: steps while there is work, then spins, yields, announces, looks again, and
+//! sleeps in poll until a frame, a bell or the next deadline (DESIGN 4).
+
+use crate::mailbox::{Doorbell, Mailbox};
+use holdfast_core::units::{Nanos, Time};
+use holdfast_core::worker::{Step, Worker};
+use holdfast_xsk::{clock, XskPort};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker with real ports.
+pub type LiveWorker = Worker<XskPort>;
+
+/// Steps without work before the worker yields its core.
+const SPIN_STEPS: u32 = 32;
+/// Steps without work, yielding in between, before it sleeps.
+const YIELD_STEPS: u32 = 48;
+/// A deadline nearer than this is waited for awake: a sleep costs about as much.
+const SHORTEST_SLEEP: Nanos = Nanos::micros(30);
+/// It never sleeps longer, so that a lost wake-up would cost no more than this.
+const LONGEST_SLEEP: Nanos = Nanos::millis(50);
+/// How long a stopping worker goes on sending what is queued (SPEC 14).
+const DRAIN: Nanos = Nanos::millis(1_000);
+
+/// What a worker's thread knows of its time. One writer; readers are the control thread.
+#[derive(Debug, Default)]
+pub struct WorkerStats {
+    /// Steps taken.
+    pub steps: AtomicU64,
+    /// Steps that found work.
+    pub busy_steps: AtomicU64,
+    /// Time in steps that found work, ns.
+    pub busy_ns: AtomicU64,
+    /// The longest step, ns.
+    pub longest_step_ns: AtomicU64,
+    /// The longest time between the starts of two steps while awake, ns: a stall of the core.
+    pub longest_gap_ns: AtomicU64,
+    /// Times it slept.
+    pub sleeps: AtomicU64,
+}
+
+impl WorkerStats {
+    fn add(counter: &AtomicU64, n: u64) {
+        counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    fn raise(mark: &AtomicU64, value: u64) {
+        if value > mark.load(Ordering::Relaxed) {
+            mark.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a worker's thread starts with.
+pub struct WorkerThread {
+    /// The worker.
+    pub worker: LiveWorker,
+    /// Where questions and orders come in.
+    pub mailbox: Mailbox<LiveWorker>,
+    /// The doors of all workers, to ring.
+    pub doors: Vec<Arc<Doorbell>>,
+    /// What to wait for besides the bell: the ports' sockets.
+    pub sockets: Vec<OwnedFd>,
+    /// Its clockwork, for others to read.
+    pub stats: Arc<WorkerStats>,
+    /// Set when the switch shall end.
+    pub stop: Arc<AtomicBool>,
+    /// The core to stay on.
+    pub cpu: Option<usize>,
+}
+
+impl WorkerThread {
+    /// Runs until `stop`, then drains for up to a second; returns when nothing is left to send.
+    pub fn run(mut self) {
+        self.prepare();
+        let mut idle = 0;
+        let mut last = clock::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = clock::now();
+            WorkerStats::raise(&self.stats.longest_gap_ns, now.since(last).0);
+            last = now;
+            let step = self.step(now);
+            if step.work > 0 {
+                idle = 0;
+                continue;
+            }
+            idle += 1;
+            if idle < SPIN_STEPS {
+                std::hint::spin_loop();
+            } else if idle < YIELD_STEPS || step.next_deadline < now.after(SHORTEST_SLEEP) {
+                std::thread::yield_now();
+            } else {
+                self.sleep(now, step.next_deadline);
+                last = clock::now();
+                idle = 0;
+            }
+        }
+        self.drain();
+    }
+
+    fn prepare(&self) {
+        if let Some(cpu) = self.cpu {
+            if let Err(error) = pin(cpu) {
+                log::warn!("worker {}: can't stay on core {cpu}: {error}", self.worker.id().index());
+            }
+        }
+        // Sleeps end within microseconds of the deadline and not only within the default 50.
+        if let Err(error) = nix::sys::prctl::set_timerslack(1) {
+            log::debug!("timer slack stays at its default: {error}");
+        }
+    }
+
+    fn step(&mut self, now: Time) -> Step {
+        self.mailbox.serve(&mut self.worker);
+        let step = self.worker.step(now);
+        for (number, door) in self.doors.iter().enumerate() {
+            if step.bells.0 & (1 << number) != 0 {
+                door.ring_if_asleep();
+            }
+        }
+        WorkerStats::add(&self.stats.steps, 1);
+        if step.work > 0 {
+            let took = clock::now().since(now).0;
+            WorkerStats::add(&self.stats.busy_steps, 1);
+            WorkerStats::add(&self.stats.busy_ns, took);
+            WorkerStats::raise(&self.stats.longest_step_ns, took);
+        }
+        step
+    }
+
+    /// Announces, looks again, sleeps.
+    fn sleep(&mut self, now: Time, deadline: Time) {
+        let door = Arc::clone(self.mailbox.door());
+        door.announce_sleep();
+        if self.step(now).work == 0 && !door.mail_waits() && !self.stop.load(Ordering::Relaxed) {
+            let until = deadline.min(now.after(LONGEST_SLEEP));
+            let span = Duration::from_nanos(until.since(clock::now()).0);
+            let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(self.sockets.len() + 1);
+            fds.extend(self.sockets.iter().map(AsFd::as_fd));
+            fds.push(door.bell().as_fd());
+            WorkerStats::add(&self.stats.sleeps, 1);
+            if let Err(error) = holdfast_xsk::wait(&fds, Some(span)) {
+                log::debug!("poll: {error}");
+            }
+        }
+        door.awake();
+    }
+
+    /// Takes nothing in any more, lets every peer go, and sends what is queued, for up to
+    /// [`DRAIN`]; the rest is dropped with the reason `shutdown` (SPEC 14).
+    fn drain(&mut self) {
+        let start = clock::now();
+        self.worker.stop_accepting(start);
+        // Another worker may still hand frames over to this one: a few quiet steps end it.
+        let mut quiet = 0;
+        while quiet < SPIN_STEPS && clock::now() < start.after(DRAIN) {
+            let step = self.step(clock::now());
+            if step.work == 0 && !self.worker.has_queued() {
+                quiet += 1;
+                std::thread::sleep(Duration::from_micros(100));
+            } else {
+                quiet = 0;
+            }
+        }
+        self.worker.discard_queued();
+    }
+}
+
+fn pin(cpu: usize) -> nix::Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(cpu)?;
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+}

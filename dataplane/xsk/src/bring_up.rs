@@ -1,0 +1,336 @@
+//! Puts a netdev right for lossless forwarding, says what it changed, and puts it back (SPEC 9).
+
+use crate::error::XskError;
+use crate::ethtool::{Channels, Ethtool, Feature, Pause};
+use crate::netns::NetnsHandle;
+use crate::peer;
+use crate::rtnetlink::{Netdev, Rtnetlink, Which};
+use nix::libc;
+use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Offloads that change frames between the wire and the XDP program: a tag that is taken out, or
+/// several frames glued into one.
+const OFF_AT_PORT: [&str; 9] = [
+    "rx-vlan-hw-parse",
+    "rx-vlan-stag-hw-parse",
+    "tx-vlan-hw-insert",
+    "tx-vlan-stag-hw-insert",
+    "rx-lro",
+    "rx-gro",
+    "rx-gro-hw",
+    "rx-gro-list",
+    "rx-udp-gro-forwarding",
+];
+
+/// Offloads of a veth peer that leave work to hardware which isn't there: its checksums would
+/// stay blank, its tags beside the frame, its large segments uncut.
+const OFF_AT_PEER: [&str; 7] = [
+    "tx-checksum-ipv4",
+    "tx-checksum-ip-generic",
+    "tx-checksum-ipv6",
+    "tx-checksum-fcoe-crc",
+    "tx-checksum-sctp",
+    "tx-vlan-hw-insert",
+    "tx-vlan-stag-hw-insert",
+];
+
+/// One thing that bring-up changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The netdev, with its namespace.
+    pub device: String,
+    /// The setting, as `ethtool` or `ip` name it.
+    pub what: String,
+    /// What it was.
+    pub from: String,
+    /// What it is now.
+    pub to: String,
+}
+
+/// How a change is taken back.
+enum Undo {
+    Features(Vec<Feature>),
+    Channels(Channels),
+    Pause(Pause),
+    Mtu(u32),
+    AdminDown,
+}
+
+struct Done {
+    netns: NetnsHandle,
+    ifindex: u32,
+    undo: Undo,
+}
+
+/// What was done to a port and its peer; undone when dropped.
+pub(crate) struct BringUp {
+    done: Vec<Done>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) driver: String,
+    /// RX queues to bind.
+    pub(crate) queues: u32,
+    /// Keeps the netdev promiscuous; the kernel ends it with the socket, however that closes.
+    promiscuous: Option<OwnedFd>,
+}
+
+/// What the config asks of a netdev.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) queues: Option<u32>,
+    pub(crate) mtu: Option<u32>,
+}
+
+impl BringUp {
+    /// Puts a netdev right.
+    pub(crate) fn start(
+        port: &str,
+        netns: &NetnsHandle,
+        dev: &Netdev,
+        wanted: Wanted,
+    ) -> Result<Self, XskError> {
+        let mut up = Self {
+            done: Vec::new(),
+            changes: Vec::new(),
+            notes: Vec::new(),
+            driver: String::new(),
+            queues: wanted.queues.unwrap_or(1),
+            promiscuous: None,
+        };
+        netns.run(|| up.at_port(port, netns, dev, wanted))??;
+        if dev.veth {
+            up.at_peer(netns, dev);
+        }
+        Ok(up)
+    }
+
+    fn at_port(
+        &mut self,
+        port: &str,
+        netns: &NetnsHandle,
+        dev: &Netdev,
+        wanted: Wanted,
+    ) -> Result<(), XskError> {
+        let failed = |step| {
+            let port = port.to_owned();
+            move |source| XskError::Link { port, step, source }
+        };
+        let netlink = Rtnetlink::open().map_err(failed("ask rtnetlink"))?;
+        let ethtool = Ethtool::open(&dev.name).map_err(failed("ask ethtool"))?;
+        self.driver = ethtool.driver().unwrap_or_default();
+        self.set_mtu(port, netns, dev, wanted.mtu, &netlink)?;
+        self.set_queues(port, netns, dev, wanted.queues, &ethtool)?;
+        self.switch_off(netns, dev, &ethtool, &OFF_AT_PORT);
+        self.end_autoneg(netns, dev, &ethtool);
+        if !dev.admin_up {
+            netlink.set_up(dev.index, true).map_err(failed("set the link up"))?;
+            self.record(netns, dev, Undo::AdminDown, "link", &"down", &"up");
+        }
+        self.promiscuous =
+            Some(promiscuous(dev.index).map_err(failed("make the netdev promiscuous"))?);
+        Ok(())
+    }
+
+    /// Frames of a host behind a veth must come with checksums and tags in them.
+    fn at_peer(&mut self, netns: &NetnsHandle, dev: &Netdev) {
+        let Some((there, peer)) = peer::find(netns, dev) else {
+            self.notes.push(format!(
+                "the veth peer of {} can't be reached: \
+                 switch tx and txvlan off there by ethtool -K",
+                dev.name
+            ));
+            return;
+        };
+        let work = || {
+            let ethtool = Ethtool::open(&peer.name)?;
+            self.switch_off(&there, &peer, &ethtool, &OFF_AT_PEER);
+            Ok::<(), io::Error>(())
+        };
+        let result = there.run(work).map_err(|e| e.to_string());
+        if let Err(e) = result.and_then(|done| done.map_err(|e| e.to_string())) {
+            self.notes.push(format!("offloads of the veth peer {}: {e}", peer.name));
+        }
+    }
+
+    fn record(
+        &mut self,
+        netns: &NetnsHandle,
+        dev: &Netdev,
+        undo: Undo,
+        what: impl Into<String>,
+        from: &dyn fmt::Display,
+        to: &dyn fmt::Display,
+    ) {
+        self.done.push(Done { netns: netns.clone(), ifindex: dev.index, undo });
+        self.changes.push(Change {
+            device: format!("{}/{}", netns.name(), dev.name),
+            what: what.into(),
+            from: from.to_string(),
+            to: to.to_string(),
+        });
+    }
+
+    fn set_mtu(
+        &mut self,
+        port: &str,
+        netns: &NetnsHandle,
+        dev: &Netdev,
+        wanted: Option<u32>,
+        netlink: &Rtnetlink,
+    ) -> Result<(), XskError> {
+        let Some(mtu) = wanted.filter(|mtu| *mtu != dev.mtu) else {
+            return Ok(());
+        };
+        let port = port.to_owned();
+        netlink.set_mtu(dev.index, mtu).map_err(|source| XskError::Mtu { port, mtu, source })?;
+        self.record(netns, dev, Undo::Mtu(dev.mtu), "mtu", &dev.mtu, &mtu);
+        Ok(())
+    }
+
+    /// Brings the number of RX queues to the number that will be bound. RSS follows it.
+    fn set_queues(
+        &mut self,
+        port: &str,
+        netns: &NetnsHandle,
+        dev: &Netdev,
+        wanted: Option<u32>,
+        ethtool: &Ethtool,
+    ) -> Result<(), XskError> {
+        let Ok(now) = ethtool.channels() else {
+            // A netdev without channels has one queue.
+            return match wanted {
+                Some(asked) if asked != 1 => {
+                    Err(XskError::Queues { port: port.to_owned(), asked, present: 1 })
+                }
+                _ => Ok(()),
+            };
+        };
+        let present = now.receiving();
+        let asked = wanted.unwrap_or(present);
+        self.queues = asked;
+        if asked == present {
+            return Ok(());
+        }
+        let want = if now.max_combined > 0 {
+            Channels { combined: asked.saturating_sub(now.rx), ..now }
+        } else {
+            Channels { rx: asked, ..now }
+        };
+        match ethtool.set_channels(want) {
+            Ok(()) => self.record(netns, dev, Undo::Channels(now), "channels", &present, &asked),
+            Err(_) if asked == 0 || asked > present => {
+                return Err(XskError::Queues { port: port.to_owned(), asked, present });
+            }
+            Err(e) => self.notes.push(format!(
+                "{present} RX queues, {asked} bound, and the rest can't be removed ({e}): \
+                 frames on it are left to the kernel"
+            )),
+        }
+        Ok(())
+    }
+
+    /// Switches offloads off; says so where one stays on.
+    fn switch_off(&mut self, netns: &NetnsHandle, dev: &Netdev, ethtool: &Ethtool, names: &[&str]) {
+        let on = |features: Vec<Feature>| -> Vec<Feature> {
+            let wrong = |f: &Feature| f.active && names.contains(&f.name.as_str());
+            features.into_iter().filter(wrong).collect()
+        };
+        let Ok(features) = ethtool.features() else {
+            self.notes.push(format!("{}: offloads can't be read", dev.name));
+            return;
+        };
+        let (switchable, fixed): (Vec<_>, Vec<_>) =
+            on(features).into_iter().partition(|f| f.available);
+        let result = ethtool.switch(&switchable, false);
+        let still = ethtool.features().map(on).unwrap_or_default();
+        for feature in switchable {
+            if still.iter().all(|f| f.index != feature.index) {
+                let name = feature.name.clone();
+                self.record(netns, dev, Undo::Features(vec![feature]), name, &"on", &"off");
+            }
+        }
+        for feature in &still {
+            let why = match &result {
+                Err(e) => format!(" ({e})"),
+                Ok(()) if fixed.contains(feature) => " (fixed)".into(),
+                Ok(()) => String::new(),
+            };
+            self.notes.push(format!("{}: {} stays on{why}", dev.name, feature.name));
+        }
+    }
+
+    /// 802.3x by autonegotiation would let the link partner stop whole links.
+    fn end_autoneg(&mut self, netns: &NetnsHandle, dev: &Netdev, ethtool: &Ethtool) {
+        // Only NICs have these settings.
+        let Ok(now) = ethtool.pause() else { return };
+        let off = Pause { autoneg: false, rx: false, tx: false };
+        if now == off {
+            return;
+        }
+        match ethtool.set_pause(off) {
+            Ok(()) => {
+                let from = format!("autoneg {} rx {} tx {}", now.autoneg, now.rx, now.tx);
+                self.record(netns, dev, Undo::Pause(now), "pause", &from, &"off");
+            }
+            Err(e) => self.notes.push(format!("{}: 802.3x pause stays on ({e})", dev.name)),
+        }
+    }
+
+    /// Puts back what was changed, last first. A netdev that is gone needs nothing.
+    pub(crate) fn restore(&mut self) {
+        self.promiscuous = None;
+        for Done { netns, ifindex, undo } in std::mem::take(&mut self.done).into_iter().rev() {
+            let work = || -> io::Result<()> {
+                let netlink = Rtnetlink::open()?;
+                let Ok(dev) = netlink.netdev(Which::Index(ifindex)) else { return Ok(()) };
+                match undo {
+                    Undo::Features(features) => Ethtool::open(&dev.name)?.switch(&features, true),
+                    Undo::Channels(channels) => Ethtool::open(&dev.name)?.set_channels(channels),
+                    Undo::Pause(pause) => Ethtool::open(&dev.name)?.set_pause(pause),
+                    Undo::Mtu(mtu) => netlink.set_mtu(ifindex, mtu),
+                    Undo::AdminDown => netlink.set_up(ifindex, false),
+                }
+            };
+            match netns.run(work) {
+                Ok(Ok(())) => {}
+                Ok(Err(e)) => log::warn!("{}: a setting can't be put back: {e}", netns.name()),
+                Err(e) => log::warn!("a setting can't be put back: {e}"),
+            }
+        }
+        self.changes.clear();
+    }
+}
+
+impl Drop for BringUp {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// A packet socket that makes a netdev promiscuous and receives nothing itself.
+fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+    let fd = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)?;
+    let request = libc::packet_mreq {
+        mr_ifindex: ifindex as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    // SAFETY: the pointer and the length are those of `request`, which the kernel only reads.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            std::ptr::from_ref(&request).cast(),
+            size_of::<libc::packet_mreq>() as libc::socklen_t,
+        )
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd)
+}

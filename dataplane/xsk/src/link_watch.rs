@@ -1,0 +1,103 @@
+//! News of a port's netdev: link down and up, MTU changed, gone.
+
+use crate::error::XskError;
+use crate::rtnetlink::{messages, Netdev};
+use netlink_packet_core::NetlinkPayload;
+use netlink_packet_route::link::LinkMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{protocols::NETLINK_ROUTE, Socket, SocketAddr};
+use nix::libc;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// What happened to a netdev.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// The link came up or went down.
+    Up(bool),
+    /// The MTU is another one now.
+    Mtu(u32),
+    /// The netdev was deleted or moved to another namespace.
+    Gone,
+    /// News were lost because they weren't taken in time; the link must be looked at again.
+    Missed,
+}
+
+/// A subscription to the news of one netdev. Readable when there are some.
+pub(crate) struct LinkWatch {
+    socket: Socket,
+    ifindex: u32,
+    up: bool,
+    mtu: u32,
+}
+
+impl LinkWatch {
+    /// Subscribes in the calling thread's namespace; the socket stays in it.
+    pub(crate) fn subscribe(port: &str, dev: &Netdev) -> Result<Self, XskError> {
+        let open = || -> io::Result<Socket> {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind(&SocketAddr::new(0, libc::RTMGRP_LINK as u32))?;
+            socket.set_non_blocking(true)?;
+            Ok(socket)
+        };
+        let socket = open().map_err(|source| XskError::Link {
+            port: port.to_owned(),
+            step: "subscribe to link news",
+            source,
+        })?;
+        Ok(Self { socket, ifindex: dev.index, up: dev.up, mtu: dev.mtu })
+    }
+
+    /// Takes all news; never blocks. Only changes are reported.
+    pub(crate) fn take(&mut self) -> Vec<LinkEvent> {
+        let mut events = Vec::new();
+        loop {
+            match self.socket.recv_from_full() {
+                Ok((datagram, _)) => {
+                    for message in messages(&datagram).flatten() {
+                        self.digest(message.payload, &mut events);
+                    }
+                }
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => events.push(LinkEvent::Missed),
+                Err(_) => return events,
+            }
+        }
+    }
+
+    fn digest(
+        &mut self,
+        payload: NetlinkPayload<RouteNetlinkMessage>,
+        events: &mut Vec<LinkEvent>,
+    ) {
+        let NetlinkPayload::InnerMessage(message) = payload else { return };
+        // A bridge speaks of its ports in messages of another family.
+        let ours = |link: &LinkMessage| {
+            link.header.index == self.ifindex
+                && link.header.interface_family == AddressFamily::Unspec
+        };
+        match message {
+            RouteNetlinkMessage::DelLink(link) if ours(&link) => {
+                events.push(LinkEvent::Gone);
+            }
+            RouteNetlinkMessage::NewLink(link) if ours(&link) => {
+                let Some(dev) = Netdev::from_message(&link) else { return };
+                if dev.up != self.up {
+                    self.up = dev.up;
+                    events.push(LinkEvent::Up(dev.up));
+                }
+                if dev.mtu != self.mtu && dev.mtu != 0 {
+                    self.mtu = dev.mtu;
+                    events.push(LinkEvent::Mtu(dev.mtu));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl AsFd for LinkWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the socket is open as long as `self`, which the result borrows.
+        unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) }
+    }
+}

@@ -1,0 +1,324 @@
+//! Opens a port: namespace, link, program, sockets, in this order, undone in reverse on failure.
+
+use crate::bring_up::{BringUp, Change, Wanted};
+use crate::error::XskError;
+use crate::link::LinkState;
+use crate::link_watch::{LinkEvent, LinkWatch};
+use crate::loader::{
+    self, Attached, ControlMaps, Loaded, LosslessMap, XdpCounters, XdpMode, XdpPreference,
+};
+use crate::memory::Memory;
+use crate::netns::{Netns, NetnsHandle};
+use crate::port::XskPort;
+use crate::rtnetlink::{Netdev, Rtnetlink, Which};
+use crate::sizing::RingSizes;
+use crate::socket::{BindMode, SocketRings, Step, XskSocket};
+use holdfast_wire::MacAddr;
+use nix::libc;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Largest MTU whose frames fit one page beside what the kernel keeps there (facts of veth).
+const ONE_PAGE_MTU: u32 = 3498;
+/// How long a queue stays busy after its socket was closed, at most, and how often to try.
+const BUSY_TRIES: u32 = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// Completion entries of a queue that never sends; the kernel wants the ring nevertheless.
+const UNUSED_RING: u32 = 64;
+
+/// Whether frames are copied between the driver and our memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyPreference {
+    /// Zero-copy where the driver offers it, else copy (SPEC 9).
+    #[default]
+    Auto,
+    /// Copy.
+    Copy,
+    /// Zero-copy or not at all.
+    ZeroCopy,
+}
+
+/// What a port is to be.
+#[derive(Clone, Debug, Default)]
+pub struct PortConfig {
+    /// Where its netdev is.
+    pub netns: Netns,
+    /// Its netdev's name there.
+    pub ifname: String,
+    /// RX queues to bind, `None` for those that the netdev has.
+    pub queues: Option<u32>,
+    /// Entries of its rings.
+    pub rings: RingSizes,
+    /// The MTU to set, `None` to leave it.
+    pub mtu: Option<u32>,
+    /// Where the XDP program may run.
+    pub xdp: XdpPreference,
+    /// Whether zero-copy may be used.
+    pub copy: CopyPreference,
+    /// Which frames the XDP program spares under `rx_pressure`.
+    pub lossless: LosslessMap,
+}
+
+/// What a port has become: for `show ports`.
+#[derive(Clone, Debug)]
+pub struct PortStatus {
+    /// Its netdev's name.
+    pub ifname: String,
+    /// Its netdev's index in its namespace.
+    pub ifindex: u32,
+    /// The driver.
+    pub driver: String,
+    /// Where the XDP program runs.
+    pub xdp: XdpMode,
+    /// Whether frames go without a copy between driver and memory.
+    pub zero_copy: bool,
+    /// Whether frames longer than a page are carried.
+    pub jumbo: bool,
+    /// RX queues that are bound.
+    pub queues: u32,
+    /// The MTU at the time of opening.
+    pub mtu: u32,
+    /// The MAC address: source of its PFC frames.
+    pub mac: MacAddr,
+    /// Ring sizes.
+    pub rings: RingSizes,
+    /// What bring-up changed, here and at a veth peer.
+    pub changes: Vec<Change>,
+    /// What isn't as it should be, and what to do.
+    pub notes: Vec<String>,
+}
+
+/// What the control side keeps of a port. Dropping it detaches the XDP program and puts the
+/// link's settings back; the port's worker closes the [`XskPort`] before.
+pub struct PortGuard {
+    status: PortStatus,
+    attached: Option<Attached>,
+    bring_up: BringUp,
+    maps: ControlMaps,
+    watch: LinkWatch,
+    link: Arc<LinkState>,
+}
+
+impl PortGuard {
+    /// What the port has become.
+    pub fn status(&self) -> &PortStatus {
+        &self.status
+    }
+
+    /// Readable when there is news of the link: see [`PortGuard::take_link_events`].
+    pub fn link_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// Takes the news of the link, which the worker sees by `is_up` from now on. After
+    /// [`LinkEvent::Gone`] and after a link that was down, close the port and open it anew:
+    /// frames that its TX ring holds would otherwise be sent late.
+    pub fn take_link_events(&mut self) -> Vec<LinkEvent> {
+        let events = self.watch.take();
+        for event in &events {
+            match event {
+                LinkEvent::Up(up) => self.link.set_up(*up),
+                LinkEvent::Gone => self.link.set_gone(),
+                LinkEvent::Mtu(_) | LinkEvent::Missed => {}
+            }
+        }
+        events
+    }
+
+    /// Whether the link is usable.
+    pub fn link(&self) -> &Arc<LinkState> {
+        &self.link
+    }
+
+    /// Tells the XDP program which frames are lossless: after a profile change.
+    ///
+    /// # Errors
+    /// What the kernel says; the old map stays in force.
+    pub fn set_lossless(&self, map: LosslessMap) -> io::Result<()> {
+        self.maps.set_lossless(map)
+    }
+
+    /// What the XDP program counted.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn xdp_counters(&self) -> io::Result<XdpCounters> {
+        self.maps.counters()
+    }
+
+    /// Detaches the XDP program and puts the link's settings back.
+    pub fn restore(&mut self) {
+        self.attached = None;
+        self.bring_up.restore();
+    }
+}
+
+impl Drop for PortGuard {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// Opens a port. Its fill ring is empty and no frame comes in before the first `refill`.
+///
+/// # Errors
+/// [`XskError`], with what to do; nothing stays changed then.
+pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortGuard), XskError> {
+    let port = format!("{}/{}", config.netns, config.ifname);
+    config.rings.check(&port)?;
+    let netns = config.netns.open()?;
+    let before = netdev(&port, &netns, &config.ifname)?;
+    let wanted = Wanted { queues: config.queues, mtu: config.mtu };
+    let bring_up = BringUp::start(&port, &netns, &before, wanted)?;
+    let dev = netdev(&port, &netns, &config.ifname)?;
+    let loaded = loader::load(&port)?;
+    let bound = netns.run(|| bind_all(memory, config, &port, &dev, bring_up.queues, &loaded))??;
+    let Bound { attached, sockets, watch, mode } = bound;
+    let Loaded { port: port_maps, control, .. } = loaded;
+    control.set_lossless(config.lossless).map_err(|source| XskError::Link {
+        port: port.clone(),
+        step: "tell the XDP program what is lossless",
+        source,
+    })?;
+    let Some(reserved) = memory.0.take_control() else {
+        let slots = crate::sizing::CONTROL_CHUNKS;
+        return Err(XskError::ControlSlots { port, slots });
+    };
+    let link = Arc::new(LinkState::new(dev.up));
+    let rings = (config.rings.rx, config.rings.tx);
+    let xsk = XskPort::new(memory, sockets, rings, reserved, Arc::clone(&link), port_maps);
+    let notes = bring_up.notes.iter().cloned().chain(attached.note.clone()).collect();
+    let status = PortStatus {
+        ifname: dev.name,
+        ifindex: dev.index,
+        driver: bring_up.driver.clone(),
+        xdp: attached.mode,
+        zero_copy: mode.zero_copy,
+        jumbo: mode.multi,
+        queues: bring_up.queues,
+        mtu: dev.mtu,
+        mac: dev.mac,
+        rings: config.rings,
+        changes: bring_up.changes.clone(),
+        notes,
+    };
+    let attached = Some(attached);
+    Ok((xsk, PortGuard { status, attached, bring_up, maps: control, watch, link }))
+}
+
+fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {
+    let found = netns.run(|| Rtnetlink::open()?.netdev(Which::Name(ifname)))?;
+    found.map_err(|source| XskError::NoDevice { port: port.to_owned(), source })
+}
+
+/// What was made inside the port's namespace.
+struct Bound {
+    attached: Attached,
+    sockets: Vec<XskSocket>,
+    watch: LinkWatch,
+    mode: BindMode,
+}
+
+fn bind_all(
+    memory: &Memory,
+    config: &PortConfig,
+    port: &str,
+    dev: &Netdev,
+    queues: u32,
+    loaded: &Loaded,
+) -> Result<Bound, XskError> {
+    let watch = LinkWatch::subscribe(port, dev)?;
+    let attached = loader::attach(loaded, port, dev.index, config.xdp)?;
+    let mut sockets = Vec::new();
+    let mut modes = modes(config.copy, dev.mtu, attached.mode, loaded.frags);
+    for queue in 0..queues {
+        let socket = bind_queue(memory, config, port, dev, queue, &modes)?;
+        // The other queues are bound in the mode that the first one got.
+        modes = vec![socket.mode];
+        sockets.push(socket);
+    }
+    let mode = modes.first().copied().unwrap_or(BindMode { zero_copy: false, multi: false });
+    Ok(Bound { attached, sockets, watch, mode })
+}
+
+/// Ways to bind, best first. Frames longer than a page need fragments.
+fn modes(copy: CopyPreference, mtu: u32, xdp: XdpMode, frags: bool) -> Vec<BindMode> {
+    let copies: &[bool] = match copy {
+        _ if xdp == XdpMode::Generic => &[false],
+        CopyPreference::Auto => &[true, false],
+        CopyPreference::Copy => &[false],
+        CopyPreference::ZeroCopy => &[true],
+    };
+    let multis: &[bool] = match (mtu > ONE_PAGE_MTU, frags) {
+        (true, _) => &[true],
+        (false, true) => &[true, false],
+        (false, false) => &[false],
+    };
+    let mode = |zero_copy| move |&multi| BindMode { zero_copy, multi };
+    copies.iter().flat_map(|zero_copy| multis.iter().map(mode(*zero_copy))).collect()
+}
+
+fn bind_queue(
+    memory: &Memory,
+    config: &PortConfig,
+    port: &str,
+    dev: &Netdev,
+    queue: u32,
+    modes: &[BindMode],
+) -> Result<XskSocket, XskError> {
+    let RingSizes { rx, fill, tx, completion } = config.rings;
+    let sizes = match queue {
+        0 => SocketRings { rx, fill, tx: Some(tx), completion },
+        _ => SocketRings { rx, fill, tx: None, completion: UNUSED_RING },
+    };
+    let mut last = Step("bind", io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    for mode in modes {
+        let mut tries = 0;
+        last = loop {
+            match XskSocket::bind(memory.0.extent(), dev.index, queue, sizes, *mode) {
+                Ok(socket) => return Ok(socket),
+                // A queue stays taken for a while after its last socket was closed.
+                Err(Step(_, e)) if is_busy(&e) && tries < BUSY_TRIES => {
+                    tries += 1;
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                Err(step) => break step,
+            }
+        };
+        if is_busy(&last.1) {
+            return Err(XskError::SecondInstance { port: port.to_owned(), id: 0 });
+        }
+    }
+    let port = port.to_owned();
+    if dev.mtu > ONE_PAGE_MTU {
+        // Linux before 6.6 doesn't know the flag.
+        return Err(XskError::Mtu { port, mtu: dev.mtu, source: last.1 });
+    }
+    Err(XskError::Socket { port, queue, step: last.0, source: last.1 })
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EBUSY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(zero_copy: bool, multi: bool) -> BindMode {
+        BindMode { zero_copy, multi }
+    }
+
+    #[test]
+    fn the_best_way_to_bind_comes_first() {
+        let native = |copy, mtu, frags| modes(copy, mtu, XdpMode::Native, frags);
+        let all = [mode(true, true), mode(true, false), mode(false, true), mode(false, false)];
+        assert_eq!(native(CopyPreference::Auto, 1500, true), all);
+        assert_eq!(native(CopyPreference::Copy, 9000, true), [mode(false, true)]);
+        assert_eq!(native(CopyPreference::ZeroCopy, 1500, false), [mode(true, false)]);
+        let generic = modes(CopyPreference::Auto, 1500, XdpMode::Generic, true);
+        assert_eq!(generic, [mode(false, true), mode(false, false)]);
+    }
+}

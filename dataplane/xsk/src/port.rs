@@ -1,0 +1,174 @@
+//! A port's rings as the core sees them.
+
+use crate::clock;
+use crate::link::LinkState;
+use crate::loader::PortMaps;
+use crate::memory::{Memory, Shared};
+use crate::pool::XskPool;
+use crate::rx::{Receiver, RxDiscards};
+use crate::socket::{Wake, XskSocket, XskStats};
+use crate::tx::Sender;
+use holdfast_core::io::{PortIo, Received};
+use holdfast_core::units::{FrameLen, Time};
+use holdfast_wire::mac_control::FRAME_LEN;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Chunks that a port has now: for counting every frame once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// On the receiving side: fill ring, kernel, RX ring, half-received frames.
+    pub rx: u32,
+    /// Of data frames that `transmit` took and `completions` hasn't given back.
+    pub tx: u32,
+    /// Of MAC control frames in flight.
+    pub control: u32,
+}
+
+/// One AF_XDP port: a socket for each RX queue, sending over the first.
+///
+/// Dropping it closes the sockets, but only [`XskPort::close`] gives the chunks back that the
+/// rings hold.
+pub struct XskPort {
+    rx: Receiver,
+    tx: Sender,
+    shared: Arc<Shared>,
+    link: Arc<LinkState>,
+    maps: PortMaps,
+    /// The sockets are in the XDP program's map. Not before the fill rings are stocked, or the
+    /// first frames would be counted as lost.
+    serving: bool,
+    /// What the XDP program was told.
+    pressed: bool,
+}
+
+impl XskPort {
+    pub(crate) fn new(
+        memory: &Memory,
+        sockets: Vec<XskSocket>,
+        rings: (u32, u32),
+        control: Vec<u32>,
+        link: Arc<LinkState>,
+        maps: PortMaps,
+    ) -> Self {
+        let shared = Arc::clone(&memory.0);
+        let rx = Receiver::new(sockets, rings.0, shared.chunks());
+        let tx = Sender::new(Arc::clone(&shared), rings.1, control);
+        Self { rx, tx, shared, link, maps, serving: false, pressed: false }
+    }
+
+    /// File descriptors to sleep on: readable when a frame has come.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rx.sockets().map(AsFd::as_fd)
+    }
+
+    /// What the kernel counted, all queues together.
+    ///
+    /// # Errors
+    /// What the system call says, for a socket that is broken.
+    pub fn stats(&self) -> io::Result<XskStats> {
+        self.rx.stats()
+    }
+
+    /// Frames that were received and never reached the core.
+    pub fn rx_discards(&self) -> RxDiscards {
+        self.rx.discards
+    }
+
+    /// Chunks that the port has now.
+    pub fn held(&self) -> Held {
+        Held { rx: self.rx.held(&self.shared), tx: self.tx.used(), control: self.tx.control_used() }
+    }
+
+    /// The link's state, shared with the port's [`crate::PortGuard`].
+    pub fn link(&self) -> &Arc<LinkState> {
+        &self.link
+    }
+
+    /// Whether the XDP program drops lossy frames now (SPEC 4.3).
+    pub fn under_rx_pressure(&self) -> bool {
+        self.pressed
+    }
+
+    /// Closes the sockets. Chunks of the receiving side go back to `pool`, and the tokens of
+    /// frames that were being sent come back, as if completed: their memory is the caller's.
+    /// Copies of [`XskPort::fds`] must be closed before, or the kernel keeps the sockets.
+    pub fn close(self, pool: &mut XskPool) -> Vec<u64> {
+        let Self { rx, tx, shared, maps, .. } = self;
+        maps.retire(rx.sockets().count());
+        rx.close(pool);
+        let (tokens, control) = tx.close();
+        shared.give_control(control);
+        tokens
+    }
+
+    /// Tells the XDP program to shed lossy frames while an RX ring is above 3/4, until it is
+    /// below half.
+    fn watch_pressure(&mut self) {
+        let (waiting, ring) = self.rx.fullest();
+        let pressed = if self.pressed { waiting > ring / 2 } else { waiting > ring / 4 * 3 };
+        if pressed != self.pressed && self.maps.set_rx_pressure(pressed) {
+            self.pressed = pressed;
+        }
+    }
+}
+
+impl PortIo for XskPort {
+    type Pool = XskPool;
+
+    fn receive(&mut self, pool: &mut XskPool, into: &mut Vec<Received>) {
+        if self.link.is_up() {
+            self.watch_pressure();
+            self.rx.receive(pool, into);
+        }
+    }
+
+    /// Counts descriptors: a jumbo frame counts once for each fragment.
+    fn rx_backlog(&mut self) -> u32 {
+        self.rx.backlog()
+    }
+
+    fn refill(&mut self, pool: &mut XskPool) {
+        self.rx.refill(pool);
+        if !self.serving {
+            self.serving = self.maps.serve(self.rx.sockets());
+        }
+    }
+
+    fn tx_room(&self) -> usize {
+        self.tx.room() as usize
+    }
+
+    fn transmit(&mut self, _pool: &XskPool, chunk: u32, _len: FrameLen, token: u64) -> bool {
+        self.link.is_up() && self.tx.stage(chunk, token)
+    }
+
+    fn transmit_control(&mut self, bytes: &[u8; FRAME_LEN]) -> bool {
+        self.link.is_up() && self.tx.stage_control(bytes)
+    }
+
+    fn kick(&mut self) -> Time {
+        if let Some(socket) = self.rx.first() {
+            // That a netdev is administratively down is left to rtnetlink: only there the news of
+            // its coming back is in order with it.
+            if self.tx.kick(socket) == Wake::Gone {
+                self.link.set_gone();
+            }
+        }
+        clock::now()
+    }
+
+    fn completions(&mut self, done: &mut Vec<u64>) {
+        let Some(socket) = self.rx.first() else { return };
+        if self.link.is_gone() {
+            self.tx.abandon(done);
+        } else {
+            self.tx.complete(socket, done);
+        }
+    }
+
+    fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+}

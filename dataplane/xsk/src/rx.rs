@@ -1,0 +1,220 @@
+//! The receiving half of a port: fill rings, RX rings, and frames that came in several fragments.
+
+use crate::memory::{ChunkSet, Fragment, Shared, CHUNK_BYTES, MAX_FRAGMENTS};
+use crate::pool::XskPool;
+use crate::socket::{XskSocket, XskStats};
+use holdfast_core::frame::{FrameHandle, MAX_FRAME_LEN};
+use holdfast_core::io::{FramePool, Received, BURST};
+use holdfast_core::units::FrameLen;
+use nix::libc::{xdp_desc, XDP_PKT_CONTD};
+use std::io;
+
+/// A frame of which not all fragments have come yet.
+#[derive(Clone, Copy)]
+struct Head {
+    first: u32,
+    last: u32,
+    len: u32,
+    fragments: usize,
+}
+
+/// One RX queue: its socket and the chunks it was lent.
+struct Queue {
+    socket: XskSocket,
+    /// Chunks in the fill ring, in the kernel's hands or in the RX ring.
+    lent: u32,
+    head: Option<Head>,
+}
+
+/// Frames that never reached the core, by reason; they only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RxDiscards {
+    /// Longer than a descriptor can say, or of more fragments than a frame can have.
+    pub too_long: u64,
+    /// Descriptors that name no chunk of ours, or data outside of it.
+    pub invalid: u64,
+}
+
+/// All RX queues of a port.
+pub(crate) struct Receiver {
+    queues: Vec<Queue>,
+    /// Entries of each RX ring: no queue is lent more chunks, so the ring can't overflow.
+    ring: u32,
+    lent: ChunkSet,
+    /// The queue that is polled first in the next burst.
+    turn: usize,
+    pub(crate) discards: RxDiscards,
+}
+
+impl Receiver {
+    pub(crate) fn new(sockets: Vec<XskSocket>, ring: u32, chunks: u32) -> Self {
+        let queue = |socket| Queue { socket, lent: 0, head: None };
+        let queues = sockets.into_iter().map(queue).collect();
+        let lent = ChunkSet::new(chunks);
+        Self { queues, ring, lent, turn: 0, discards: RxDiscards::default() }
+    }
+
+    /// The sockets in the order of their queues; the first one also sends.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &XskSocket> {
+        self.queues.iter().map(|queue| &queue.socket)
+    }
+
+    /// The socket of queue 0.
+    pub(crate) fn first(&mut self) -> Option<&mut XskSocket> {
+        self.queues.first_mut().map(|queue| &mut queue.socket)
+    }
+
+    /// Takes up to a burst of frames, queue after queue, another queue first each time.
+    pub(crate) fn receive(&mut self, pool: &mut XskPool, into: &mut Vec<Received>) {
+        let count = self.queues.len();
+        let mut room = BURST;
+        for n in 0..count {
+            if let Some(queue) = self.queues.get_mut((self.turn + n) % count) {
+                room = queue.take(&mut self.lent, &mut self.discards, pool, into, room);
+            }
+        }
+        self.turn = (self.turn + 1) % count.max(1);
+    }
+
+    /// Descriptors that wait in the RX rings.
+    pub(crate) fn backlog(&mut self) -> u32 {
+        self.queues.iter_mut().map(|queue| queue.socket.rx.waiting()).sum()
+    }
+
+    /// Descriptors that wait in the fullest RX ring, as (waiting, entries).
+    pub(crate) fn fullest(&mut self) -> (u32, u32) {
+        let waiting = self.queues.iter_mut().map(|queue| queue.socket.rx.waiting());
+        (waiting.max().unwrap_or(0), self.ring)
+    }
+
+    /// Lends free chunks to the fill rings, up to an RX ring's worth each.
+    pub(crate) fn refill(&mut self, pool: &mut XskPool) {
+        for queue in &mut self.queues {
+            let before = queue.lent;
+            while queue.lent < self.ring {
+                let Some(chunk) = pool.take() else { break };
+                if !queue.socket.fill.push(u64::from(chunk) * CHUNK_BYTES as u64) {
+                    pool.give(chunk);
+                    break;
+                }
+                self.lent.insert(chunk);
+                queue.lent += 1;
+            }
+            if queue.lent != before {
+                queue.socket.fill.commit();
+                queue.socket.wake_rx();
+            }
+        }
+    }
+
+    /// Chunks that the kernel or a half-received frame holds.
+    pub(crate) fn held(&self, shared: &Shared) -> u32 {
+        let heads = self.queues.iter().filter_map(|queue| queue.head);
+        let halves = heads.map(|head| chain(shared, head).len() as u32);
+        self.queues.iter().map(|queue| queue.lent).sum::<u32>() + halves.sum::<u32>()
+    }
+
+    /// The counters of all sockets, added up.
+    pub(crate) fn stats(&self) -> io::Result<XskStats> {
+        let mut sum = XskStats::default();
+        for socket in self.sockets() {
+            sum = sum.plus(socket.stats()?);
+        }
+        Ok(sum)
+    }
+
+    /// Closes the sockets and gives every chunk that they had back to the pool.
+    pub(crate) fn close(self, pool: &mut XskPool) {
+        let Self { queues, mut lent, .. } = self;
+        let heads: Vec<Head> = queues.iter().filter_map(|queue| queue.head).collect();
+        // First the sockets with their mappings: only then the kernel writes to no chunk any more.
+        drop(queues);
+        for head in heads {
+            for chunk in chain(pool.shared(), head) {
+                pool.give(chunk);
+            }
+        }
+        for chunk in lent.drain() {
+            pool.give(chunk);
+        }
+    }
+}
+
+/// The chunks of a frame that has come in part.
+fn chain(shared: &Shared, head: Head) -> Vec<u32> {
+    let next = |chunk: &u32| shared.fragment(*chunk)?.next;
+    std::iter::successors(Some(head.first), next).take(head.fragments).collect()
+}
+
+impl Queue {
+    /// Takes frames while there is room; returns the room left.
+    fn take(
+        &mut self,
+        lent: &mut ChunkSet,
+        discards: &mut RxDiscards,
+        pool: &mut XskPool,
+        into: &mut Vec<Received>,
+        mut room: usize,
+    ) -> usize {
+        // A descriptor ends at most one frame, so `room` bounds the descriptors as well.
+        let mut left = room;
+        while left > 0 {
+            let Some(entry) = self.socket.rx.pop() else { break };
+            left -= 1;
+            let chunk = (entry.addr / CHUNK_BYTES as u64) as u32;
+            if !lent.remove(chunk) {
+                discards.invalid += 1;
+                continue;
+            }
+            self.lent -= 1;
+            let Some(head) = self.join(chunk, &entry, pool, discards) else { continue };
+            if entry.options & XDP_PKT_CONTD != 0 {
+                self.head = Some(head);
+                continue;
+            }
+            self.head = None;
+            let handle = FrameHandle::own(head.first);
+            if head.len > u32::from(MAX_FRAME_LEN) {
+                discards.too_long += 1;
+                pool.free(handle);
+                continue;
+            }
+            into.push(Received { handle, len: FrameLen(head.len as u16) });
+            room -= 1;
+        }
+        self.socket.rx.release();
+        room
+    }
+
+    /// Adds a fragment to the frame that is coming in, or starts one. A fragment that can't be
+    /// used is freed, and its frame made too long for anybody. `None` if there was no frame yet.
+    fn join(
+        &mut self,
+        chunk: u32,
+        entry: &xdp_desc,
+        pool: &mut XskPool,
+        discards: &mut RxDiscards,
+    ) -> Option<Head> {
+        let offset = (entry.addr % CHUNK_BYTES as u64) as u32;
+        let fragment = Fragment::new(offset, entry.len, None);
+        let (Some(fragment), true) = (fragment, self.fragments() < MAX_FRAGMENTS) else {
+            discards.invalid += u64::from(fragment.is_none());
+            pool.give(chunk);
+            return self.head.map(|head| Head { len: u32::MAX, ..head });
+        };
+        pool.shared().describe(chunk, fragment);
+        let Some(head) = self.head else {
+            return Some(Head { first: chunk, last: chunk, len: entry.len, fragments: 1 });
+        };
+        if let Some(before) = pool.shared().fragment(head.last) {
+            pool.shared().describe(head.last, Fragment { next: Some(chunk), ..before });
+        }
+        let (len, fragments) = (head.len.saturating_add(entry.len), head.fragments + 1);
+        Some(Head { first: head.first, last: chunk, len, fragments })
+    }
+
+    /// Fragments of the frame that is coming in.
+    fn fragments(&self) -> usize {
+        self.head.map_or(0, |head| head.fragments)
+    }
+}

@@ -1,0 +1,208 @@
+//! The sending half of a port: staged descriptors, the TX ring, and frames in flight.
+//!
+//! Data and MAC control frames are staged until the kick, which puts control first. A slot counts
+//! as used from staging to completion: data may use all but [`CONTROL_SLOTS`] of them, control
+//! those. So neither can take the other's, the ring always has room for what is staged, and the
+//! completion ring, at least as large, can't be the one that blocks.
+
+use crate::memory::{Fragment, Shared, CHUNK_BYTES, MAX_FRAGMENTS};
+use crate::rings::descriptor;
+use crate::sizing::CONTROL_SLOTS;
+use crate::socket::{Wake, XskSocket};
+use holdfast_core::io::BURST;
+use holdfast_wire::mac_control::FRAME_LEN;
+use nix::libc::xdp_desc;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A data frame between `transmit` and its completion.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    token: u64,
+    first: u32,
+    fragments: u8,
+    /// Fragments whose completion is still to come; 0 once the token was handed out.
+    left: u8,
+}
+
+/// The sending half of a port.
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
+    control: Vec<xdp_desc>,
+    data: Vec<xdp_desc>,
+    /// Frames in the order in which they were staged, with room for every slot.
+    flights: VecDeque<InFlight>,
+    /// Data slots in use: staged or in the kernel's hands.
+    used: u32,
+    /// Slots that data may use.
+    limit: u32,
+    /// Chunks with this number or a higher one are for control frames.
+    control_from: u32,
+    /// This port's reserved chunks, and those of them that are free now.
+    control_chunks: Vec<u32>,
+    control_free: Vec<u32>,
+    /// Descriptors that the kernel had not taken at the end of the last kick.
+    unsent: u32,
+}
+
+impl Sender {
+    pub(crate) fn new(shared: Arc<Shared>, ring: u32, control_chunks: Vec<u32>) -> Self {
+        Self {
+            control_from: shared.data_chunks(),
+            shared,
+            control: Vec::with_capacity(CONTROL_SLOTS as usize),
+            data: Vec::with_capacity(ring as usize),
+            flights: VecDeque::with_capacity(ring as usize),
+            used: 0,
+            limit: ring - CONTROL_SLOTS,
+            control_free: control_chunks.clone(),
+            control_chunks,
+            unsent: 0,
+        }
+    }
+
+    /// Data slots that are free.
+    pub(crate) fn room(&self) -> u32 {
+        self.limit - self.used
+    }
+
+    /// Data slots in use.
+    pub(crate) fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Control slots in use.
+    pub(crate) fn control_used(&self) -> u32 {
+        (self.control_chunks.len() - self.control_free.len()) as u32
+    }
+
+    /// Stages a frame, all its fragments or none.
+    pub(crate) fn stage(&mut self, chunk: u32, token: u64) -> bool {
+        let before = self.data.len();
+        let mut at = Some(chunk);
+        while let Some(chunk) = at {
+            let Some(fragment) = self.shared.fragment(chunk) else { break };
+            let fits = self.data.len() - before < MAX_FRAGMENTS.min(self.room() as usize);
+            if !fits {
+                self.data.truncate(before);
+                return false;
+            }
+            let addr = u64::from(chunk) * CHUNK_BYTES as u64 + u64::from(fragment.offset);
+            at = fragment.next;
+            self.data.push(descriptor(addr, fragment.len, at.is_some()));
+        }
+        let fragments = (self.data.len() - before) as u8;
+        if fragments == 0 {
+            return false;
+        }
+        self.used += u32::from(fragments);
+        self.flights.push_back(InFlight { token, first: chunk, fragments, left: fragments });
+        true
+    }
+
+    /// Stages a MAC control frame in a reserved slot and chunk.
+    pub(crate) fn stage_control(&mut self, bytes: &[u8; FRAME_LEN]) -> bool {
+        let Some(chunk) = self.control_free.pop() else {
+            return false;
+        };
+        let len = FRAME_LEN as u32;
+        self.shared.describe(chunk, Fragment { offset: 0, len, next: None });
+        // SAFETY: the chunk is this port's own and was free: in no ring, and no frame's.
+        unsafe { self.shared.bytes_mut(chunk) }.copy_from_slice(bytes);
+        self.control.push(descriptor(u64::from(chunk) * CHUNK_BYTES as u64, len, false));
+        true
+    }
+
+    /// Puts what is staged into the ring, control first, and makes the kernel send until the ring
+    /// is empty or the kernel takes no more.
+    pub(crate) fn kick(&mut self, socket: &mut XskSocket) -> Wake {
+        if self.control.is_empty() && self.data.is_empty() && self.unsent == 0 {
+            return Wake::Called;
+        }
+        let Some(ring) = socket.tx.as_mut() else {
+            return Wake::Called;
+        };
+        for staged in [&mut self.control, &mut self.data] {
+            let pushed = staged.iter().take_while(|entry| ring.push(**entry)).count();
+            debug_assert_eq!(pushed, staged.len(), "slots are counted until completion");
+            staged.drain(..pushed);
+        }
+        ring.commit();
+        self.unsent = ring.waiting();
+        while self.unsent > 0 && socket.tx.as_ref().is_some_and(|ring| ring.needs_wakeup()) {
+            let woken = socket.wake_tx();
+            let left = socket.tx.as_mut().map_or(0, |ring| ring.waiting());
+            let stuck = left >= self.unsent;
+            self.unsent = left;
+            if stuck || woken != Wake::Called {
+                return woken;
+            }
+        }
+        Wake::Called
+    }
+
+    /// Takes completions: tokens of frames that are complete go to `done`, at most a burst.
+    pub(crate) fn complete(&mut self, socket: &mut XskSocket, done: &mut Vec<u64>) {
+        let mut room = BURST;
+        while room > 0 {
+            let Some(addr) = socket.completion.pop() else { break };
+            let chunk = (addr / CHUNK_BYTES as u64) as u32;
+            if let Some(token) = self.landed(chunk) {
+                done.push(token);
+                room -= 1;
+            }
+        }
+        socket.completion.release();
+    }
+
+    /// One fragment has left. The token of its frame, if it was the last one.
+    fn landed(&mut self, chunk: u32) -> Option<u64> {
+        if chunk >= self.control_from {
+            self.control_free.push(chunk);
+            return None;
+        }
+        // Nearly always the first flight; a driver that completes out of order costs a search.
+        let shared = &self.shared;
+        let flight = self.flights.iter_mut().find(|f| f.left > 0 && f.has(shared, chunk))?;
+        flight.left -= 1;
+        self.used -= 1;
+        let token = (flight.left == 0).then_some(flight.token);
+        while self.flights.front().is_some_and(|flight| flight.left == 0) {
+            self.flights.pop_front();
+        }
+        token
+    }
+
+    /// Gives up on frames in flight, at most a burst: their netdev is gone, so no completion
+    /// will come.
+    pub(crate) fn abandon(&mut self, done: &mut Vec<u64>) {
+        let mut room = BURST;
+        self.data.clear();
+        while room > 0 {
+            let Some(flight) = self.flights.pop_front() else { break };
+            self.used -= u32::from(flight.left);
+            if flight.left > 0 {
+                done.push(flight.token);
+                room -= 1;
+            }
+        }
+    }
+
+    /// Hands over the tokens of all frames in flight and the reserved chunks. The socket must be
+    /// closed before.
+    pub(crate) fn close(self) -> (Vec<u64>, Vec<u32>) {
+        let open = self.flights.iter().filter(|flight| flight.left > 0);
+        (open.map(|flight| flight.token).collect(), self.control_chunks)
+    }
+}
+
+impl InFlight {
+    fn has(&self, shared: &Shared, chunk: u32) -> bool {
+        if self.first == chunk {
+            return true;
+        }
+        let next = |at: &u32| shared.fragment(*at)?.next;
+        let rest = std::iter::successors(Some(self.first), next).take(usize::from(self.fragments));
+        self.fragments > 1 && rest.skip(1).any(|at| at == chunk)
+    }
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2317 # the steps' functions are called by step
+#
+# The whole test suite, from formatting to real frames between network namespaces.
+# Every step runs, also after a failed one; the exit code is 1 if any step failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "$(id -u)" -ne 0 ]; then
+  echo "test: the tests on real frames make network namespaces: run this as root" >&2
+  exit 2
+fi
+./deploy/install.sh --tests
+PATH="$PATH:${HOME:?}/.cargo/bin"
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+export CARGO_TARGET_DIR=$target
+# The end-to-end tests run what is shipped: release builds.
+export HOLDFAST_BIN_DIR=$target/release
+names=()
+results=()
+failed=0
+
+# step NAME COMMAND...: runs it, notes how it went and how long it took.
+step() {
+  local name=$1 begin=$SECONDS result=ok
+  shift
+  printf '\n=== %s\n' "$name"
+  "$@" || {
+    result=FAILED
+    failed=1
+  }
+  names+=("$name")
+  results+=("$(printf '%-6s %5d s' "$result" $((SECONDS - begin)))")
+}
+
+has_nextest() { cargo nextest --version >/dev/null 2>&1; }
+
+# Tests of namespaces share two cores and the kernel's link lock: few at a time.
+workspace_tests() {
+  if has_nextest; then
+    cargo nextest run --workspace --exclude holdfast-e2e --test-threads 2 --no-fail-fast
+  else
+    cargo test --workspace --exclude holdfast-e2e --all-targets --no-fail-fast -- --test-threads 2
+  fi
+}
+
+# One switch at a time: rates and pauses mean nothing if two share the cores.
+end_to_end_tests() {
+  if has_nextest; then
+    cargo nextest run --package holdfast-e2e --test-threads 1 --no-fail-fast
+  else
+    cargo test --package holdfast-e2e --all-targets --no-fail-fast -- --test-threads 1
+  fi
+}
+
+loom_models() {
+  RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
+    cargo test --package holdfast-core --release --test loom_account
+}
+
+step "format" cargo fmt --all --check
+step "shell scripts" shellcheck deploy/*.sh .ci/run
+step "lints" cargo clippy --workspace --all-targets --quiet -- --deny warnings
+step "release binaries" cargo build --release --workspace --bins --quiet
+step "unit to netdev tests" workspace_tests
+step "documentation examples" cargo test --workspace --doc --quiet
+step "interleavings of the account" loom_models
+step "end-to-end tests" end_to_end_tests
+
+printf '\n=== summary\n'
+for i in "${!names[@]}"; do
+  printf '%s  %s\n' "${results[$i]}" "${names[$i]}"
+done
+exit "$failed"

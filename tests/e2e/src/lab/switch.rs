@@ -1,0 +1,246 @@
+//! A running switch of a lab.
+
+use crate::lab::plan::SwitchPlan;
+use crate::netns::Netns;
+use crate::process::{Niceness, Process};
+use crate::wait::wait_for;
+use crate::{binaries, LabError};
+use holdfast_api::client::{Client, ClientError};
+use holdfast_api::message::{
+    Call, EcnReply, EcnStatus, Edge, Event, EventKind, PfcPort, PfcReply, PgFilter, PgReply,
+    PgStatus, Ping, PongReply, PortFilter, PortName, PortStatus, PortsReply, QueueFilter,
+    QueueReply, QueueStatus, Trace, TraceReply,
+};
+use nix::sys::signal::Signal;
+use serde::de::DeserializeOwned;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Until it answers: memory, sockets, links.
+const BOOT: Duration = Duration::from_secs(30);
+/// It drains for up to a second (SPEC 14); the rest is the machine's.
+const SHUTDOWN: Duration = Duration::from_secs(15);
+
+/// A running switch. Dropping it kills it.
+#[derive(Debug)]
+pub struct Switch {
+    name: String,
+    socket: PathBuf,
+    client: Client,
+    process: Process,
+}
+
+impl Switch {
+    /// Writes its files, starts it in `netns` and waits until it answers.
+    pub(crate) fn start(plan: &SwitchPlan, netns: &Netns, folder: &Path) -> Result<Self, LabError> {
+        let socket = folder.join(format!("{}.sock", plan.name));
+        let config = folder.join(format!("{}.toml", plan.name));
+        let profile = plan.profile.write(&plan.name, folder)?;
+        fs::write(&config, plan.toml(netns.name(), &socket, &profile))
+            .map_err(|source| LabError::File { path: config.clone(), source })?;
+        let mut command = Command::new(binaries::find(binaries::DATAPLANE)?);
+        command.arg(&config);
+        let mut process = Process::start(&plan.name, Niceness::Switch, &command, folder)?;
+        let what = format!("switch {} doesn't answer", plan.name);
+        let client = wait_for(&what, BOOT, || {
+            if process.status()?.is_some() {
+                process.wait_for_success(Duration::ZERO)?;
+            }
+            match Client::connect(&socket) {
+                Ok(client) => Ok(Some(client)),
+                Err(ClientError::Unreachable { .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        })?;
+        let mut switch = Self { name: plan.name.clone(), socket, client, process };
+        switch.call::<PongReply>(Call::Ping(Ping {}))?;
+        Ok(switch)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its process.
+    pub const fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Ends it as an operator would and insists on exit code 0.
+    pub(crate) fn stop(&mut self) -> Result<(), LabError> {
+        self.process.signal(Signal::SIGTERM);
+        self.process.wait_for_success(SHUTDOWN)
+    }
+
+    /// Any call.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn call<T: DeserializeOwned>(&mut self, call: Call) -> Result<T, LabError> {
+        Ok(self.client.call(call)?)
+    }
+
+    /// All its ports.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn ports(&mut self) -> Result<PortsReply, LabError> {
+        self.call(Call::ShowPorts(PortFilter::default()))
+    }
+
+    /// One port.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn port(&mut self, port: &str) -> Result<PortStatus, LabError> {
+        let reply: PortsReply = self.call(Call::ShowPorts(filter(port)))?;
+        one(reply.ports, "port", port)
+    }
+
+    /// One PG.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn pg(&mut self, port: &str, pg: u8) -> Result<PgStatus, LabError> {
+        let wanted = PgFilter { port: Some(port.to_owned()), pg: Some(pg) };
+        let reply: PgReply = self.call(Call::ShowPg(wanted))?;
+        one(reply.pgs, "PG of port", port)
+    }
+
+    /// One egress queue.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn queue(&mut self, port: &str, queue: u8) -> Result<QueueStatus, LabError> {
+        let wanted = QueueFilter { port: Some(port.to_owned()), queue: Some(queue) };
+        let reply: QueueReply = self.call(Call::ShowQueue(wanted))?;
+        one(reply.queues, "queue of port", port)
+    }
+
+    /// Marking of one egress queue.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn ecn(&mut self, port: &str, queue: u8) -> Result<EcnStatus, LabError> {
+        let wanted = QueueFilter { port: Some(port.to_owned()), queue: Some(queue) };
+        let reply: EcnReply = self.call(Call::ShowEcn(wanted))?;
+        one(reply.queues, "queue of port", port)
+    }
+
+    /// PFC of one port.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn pfc(&mut self, port: &str) -> Result<PfcPort, LabError> {
+        let reply: PfcReply = self.call(Call::ShowPfc(filter(port)))?;
+        one(reply.ports, "port", port)
+    }
+
+    /// Stops a port's egress.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn hold(&mut self, port: &str) -> Result<(), LabError> {
+        self.call(Call::PortHold(PortName { port: port.to_owned() })).map(|_: serde_json::Value| ())
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn release(&mut self, port: &str) -> Result<(), LabError> {
+        self.call(Call::PortRelease(PortName { port: port.to_owned() }))
+            .map(|_: serde_json::Value| ())
+    }
+
+    /// The edges of one PG since the start, oldest first.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn edges(&mut self, port: &str, pg: u8) -> Result<Vec<EdgeRecord>, LabError> {
+        let mut edges = Vec::new();
+        let mut since = None;
+        loop {
+            let kinds = Some(vec![EventKind::Edge]);
+            let trace = Trace { since, kinds, port: Some(port.to_owned()), ..Trace::default() };
+            let reply: TraceReply = self.call(Call::Trace(trace))?;
+            if reply.events.is_empty() {
+                return Ok(edges);
+            }
+            let page = reply.events.iter().filter_map(EdgeRecord::of);
+            edges.extend(page.filter(|edge| edge.pg == pg));
+            since = Some(reply.next);
+        }
+    }
+}
+
+/// An edge of a PG with its account after it, cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeRecord {
+    /// When, ns of the switch's clock.
+    pub time_ns: u64,
+    /// The PG.
+    pub pg: u8,
+    /// Which way.
+    pub edge: Edge,
+    /// What decided it.
+    pub cause: String,
+    /// Guaranteed in use.
+    pub guaranteed: u32,
+    /// Service in use.
+    pub service: u32,
+    /// Headroom in use.
+    pub headroom: u32,
+    /// The limit then.
+    pub limit: u32,
+    /// The resume level then.
+    pub resume: u32,
+}
+
+impl EdgeRecord {
+    fn of(event: &Event) -> Option<Self> {
+        let Event::Edge {
+            time_ns,
+            pg,
+            edge,
+            cause,
+            guaranteed,
+            service,
+            headroom,
+            limit,
+            resume,
+            ..
+        } = event
+        else {
+            return None;
+        };
+        Some(Self {
+            time_ns: *time_ns,
+            pg: *pg,
+            edge: *edge,
+            cause: cause.clone(),
+            guaranteed: *guaranteed,
+            service: *service,
+            headroom: *headroom,
+            limit: *limit,
+            resume: *resume,
+        })
+    }
+}
+
+fn filter(port: &str) -> PortFilter {
+    PortFilter { port: Some(port.to_owned()) }
+}
+
+fn one<T>(all: Vec<T>, kind: &'static str, name: &str) -> Result<T, LabError> {
+    let unknown = LabError::Unknown { kind, name: name.to_owned() };
+    all.into_iter().next().ok_or(unknown)
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod binaries;
+pub mod endpoint;
+pub mod error;
+pub mod frames;
+pub mod lab;
+pub mod netns;
+pub mod process;
+pub mod tshark;
+pub mod wait;
+
+pub use endpoint::{Captured, Endpoint};
+pub use error::LabError;
+pub use lab::plan::{LabPlan, PortPlan, ProfilePlan, SwitchPlan};
+pub use lab::switch::{EdgeRecord, Switch};
+pub use lab::{in_lab, Lab, TestResult};

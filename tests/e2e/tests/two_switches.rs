@@ -1,0 +1,70 @@
+//! Back-pressure over two switches: h1 - sw1 - sw2 - h2, the last link much slower than the rest.
+
+use holdfast_e2e::{in_lab, Lab, LabPlan, PortPlan, ProfilePlan, SwitchPlan, TestResult};
+use std::time::Duration;
+
+const FRAMES: u64 = 1242;
+const LENGTH: u64 = 8000;
+/// 9.9 MB at 200 Mb/s take 0.4 s.
+const SOON: Duration = Duration::from_secs(60);
+
+fn plan(workers: u32) -> LabPlan {
+    let sw1 =
+        SwitchPlan::new("sw1").port(PortPlan::host(1)).port(PortPlan::link("up", "sw2", "down"));
+    let sw2 = SwitchPlan::new("sw2")
+        .port(PortPlan::link("down", "sw1", "up"))
+        .port(PortPlan::host(2).speed("200M"));
+    let both = vec![sw1.far_host("h2", "up"), sw2.far_host("h1", "down")];
+    LabPlan::of(both)
+        .mtu(9000)
+        .each(|switch| switch.workers(workers).profile(ProfilePlan::shipped("veth-lab-1g-jumbo")))
+}
+
+/// A switch paused its upstream at `port` and lost nothing there.
+fn assert_paused(lab: &mut Lab, switch: &str, port: &str) -> TestResult {
+    let switch = lab.switch(switch)?;
+    let sent = switch.pfc(port)?.priorities[3].transmitted;
+    assert!(sent.xoff > 0 && sent.xon > 0, "{port}: {sent:?}");
+    let pg = switch.pg(port, 3)?;
+    assert!(pg.watermark.persistent.headroom > 0, "{pg:?}");
+    assert_eq!((pg.occupancy.service, pg.occupancy.headroom), (0, 0), "{pg:?}");
+    for port in switch.ports()?.ports {
+        assert_eq!(port.lossless_violations, 0, "{port:?}");
+        assert_eq!(port.drops.values().sum::<u64>(), 0, "{port:?}");
+    }
+    Ok(())
+}
+
+fn bytes_out_equal_bytes_in(workers: u32) -> TestResult {
+    in_lab(&plan(workers), |lab| {
+        let frames = FRAMES.to_string();
+        let receiver = lab.endpoint("h2", &["receive", "--expect", &frames])?;
+        let flow = format!("dscp=26,size={LENGTH},rate=max,count={FRAMES}");
+        let sender = lab.send("h1", "h2", &[&flow], &["--speed", "1G"])?;
+        let (sent, received) = (sender.report(SOON)?, receiver.report(SOON)?);
+        assert_eq!(sent["sent_bytes"], FRAMES * LENGTH);
+        assert_eq!(received["received_bytes"], FRAMES * LENGTH);
+        for fault in ["lost", "reordered", "duplicates", "icrc_errors", "socket_drops"] {
+            assert_eq!(received[fault], 0, "{fault}: {received}");
+        }
+        assert_eq!(sent["flows_sent"][0]["next_psn"], received["flows_received"][0]["next_psn"]);
+        let first = lab.switch("sw1")?;
+        assert_eq!(first.port("h1")?.rx_bytes, FRAMES * LENGTH);
+        let heard = first.pfc("up")?.priorities[3].received;
+        assert!(heard.xoff > 0 && heard.xon > 0, "sw1 heard sw2: {heard:?}");
+        assert_eq!(lab.switch("sw2")?.port("h2")?.tx_bytes, FRAMES * LENGTH);
+        assert!(sent["xoff"][3].as_u64() > Some(0), "h1 was paused: {sent}");
+        assert_paused(lab, "sw1", "h1")?;
+        assert_paused(lab, "sw2", "down")
+    })
+}
+
+#[test]
+fn bytes_out_equal_bytes_in_one_worker() -> TestResult {
+    bytes_out_equal_bytes_in(1)
+}
+
+#[test]
+fn bytes_out_equal_bytes_in_two_workers() -> TestResult {
+    bytes_out_equal_bytes_in(2)
+}
