@@ -192,10 +192,7 @@ fn static_entries(config: &Config, fdb: &Fdb) -> Result<(), Failure> {
 }
 
 /// Hand-over rings between all pairs of workers, each large enough for every frame there can be.
-fn hand_over_rings(
-    workers: usize,
-    frames: usize,
-) -> Vec<(Vec<Consumer>, Vec<Option<Producer>>)> {
+fn hand_over_rings(workers: usize, frames: usize) -> Vec<(Vec<Consumer>, Vec<Option<Producer>>)> {
     let mut ends: Vec<(Vec<Consumer>, Vec<Option<Producer>>)> =
         (0..workers).map(|_| Default::default()).collect();
     for from in 0..workers {

@@ -15,15 +15,21 @@ const ASSUMED_MTU: u16 = 1500;
 pub enum ConfigError {
     /// The switch file or the profile can't be read, or says something wrong.
     #[error(transparent)]
-    Document(#[from] DocError),
+    Document(Box<DocError>),
     /// The profile doesn't fit the switch.
     #[error("{file}: {error}")]
     Plan {
         /// The profile's file.
         file: String,
         /// What doesn't fit.
-        error: PlanError,
+        error: Box<PlanError>,
     },
+}
+
+impl From<DocError> for ConfigError {
+    fn from(error: DocError) -> Self {
+        Self::Document(Box::new(error))
+    }
 }
 
 /// Both files.
@@ -61,7 +67,9 @@ impl Config {
         });
         resolve(&self.profile, &facts).map_err(|error| match error {
             PlanError::Value(finding) => self.source.locate(finding).into(),
-            error => ConfigError::Plan { file: self.source.file().to_owned(), error },
+            error => {
+                ConfigError::Plan { file: self.source.file().to_owned(), error: Box::new(error) }
+            }
         })
     }
 
@@ -69,9 +77,7 @@ impl Config {
     pub fn workers(&self, cores: usize) -> usize {
         match self.switch.workers {
             Workers::Count(count) => count as usize,
-            Workers::Auto => {
-                cores.saturating_sub(1).clamp(1, self.switch.ports.len().clamp(1, 16))
-            }
+            Workers::Auto => cores.saturating_sub(1).clamp(1, self.switch.ports.len().clamp(1, 16)),
         }
     }
 

@@ -5,7 +5,6 @@
 
 use crossbeam::channel::{bounded, unbounded, Receiver, RecvTimeoutError, Sender};
 use crossbeam::utils::CachePadded;
-use holdfast_core::ids::WorkerId;
 use holdfast_xsk::{Bell, XskError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -160,32 +159,11 @@ impl<W: 'static> Workers<W> {
             .iter()
             .enumerate()
             .map(|(worker, answer)| {
-                answer.recv_deadline(deadline).map_err(
-                    |_: RecvTimeoutError| WorkerSilent { worker },
-                )
+                answer
+                    .recv_deadline(deadline)
+                    .map_err(|_: RecvTimeoutError| WorkerSilent { worker })
             })
             .collect()
-    }
-
-    /// The worker of this number alone.
-    ///
-    /// # Errors
-    /// [`WorkerSilent`] if it doesn't answer in time or doesn't exist.
-    pub fn ask<T, F>(&self, worker: WorkerId, order: F) -> Result<T, WorkerSilent>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut W) -> T + Send + 'static,
-    {
-        let silent = WorkerSilent { worker: worker.index() };
-        let Some((sender, door)) = self.boxes.get(worker.index()) else { return Err(silent) };
-        let (reply, answer) = bounded(1);
-        let run: Order<W> = Box::new(move |worker| {
-            let _ = reply.send(order(worker));
-        });
-        let _ = sender.send(run);
-        door.waiting.store(true, Ordering::Release);
-        door.ring_if_asleep();
-        answer.recv_timeout(PATIENCE).map_err(|_| silent)
     }
 }
 
@@ -211,6 +189,5 @@ mod tests {
         assert_eq!(workers.ask_all(|state| *state), Err(WorkerSilent { worker: 1 }));
         let _second = serve(quiet, 20);
         assert_eq!(workers.ask_all(|state| *state + 1), Ok(vec![11, 21]));
-        assert_eq!(workers.ask(WorkerId::new(1).unwrap(), |state| *state), Ok(20));
     }
 }

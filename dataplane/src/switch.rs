@@ -3,7 +3,6 @@
 use crate::mailbox::Workers;
 use crate::worker_thread::{LiveWorker, WorkerStats};
 use holdfast_core::context::Shared;
-use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::profile::Profile;
 use holdfast_core::topology::Topology;
 use holdfast_xsk::PortStatus;
@@ -44,22 +43,4 @@ pub struct Switch {
     pub cpus: Vec<Option<usize>>,
     /// When it started.
     pub started: Instant,
-}
-
-impl Switch {
-    /// The port of this name.
-    pub fn port(&self, name: &str) -> Option<PortId> {
-        let number = self.ports.iter().position(|port| port.name == name)?;
-        PortId::new(u8::try_from(number).ok()?)
-    }
-
-    /// The worker that owns a port; the first where there is no such port.
-    pub fn owner(&self, port: PortId) -> WorkerId {
-        self.topology.owner(port).unwrap_or_default()
-    }
-
-    /// The name of a port, its number where it has none.
-    pub fn port_name(&self, port: PortId) -> String {
-        self.ports.get(port.index()).map_or_else(|| port.to_string(), |info| info.name.clone())
-    }
 }

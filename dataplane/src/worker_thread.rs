@@ -103,7 +103,10 @@ impl WorkerThread {
     fn prepare(&self) {
         if let Some(cpu) = self.cpu {
             if let Err(error) = pin(cpu) {
-                log::warn!("worker {}: can't stay on core {cpu}: {error}", self.worker.id().index());
+                log::warn!(
+                    "worker {}: can't stay on core {cpu}: {error}",
+                    self.worker.id().index()
+                );
             }
         }
         // Sleeps end within microseconds of the deadline and not only within the default 50.

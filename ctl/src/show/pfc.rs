@@ -82,8 +82,9 @@ fn histogram(histogram: &Histogram) -> String {
         time(histogram.max_ns)
     );
     for bucket in histogram.buckets.iter().filter(|bucket| bucket.count > 0) {
-        let bound = bucket.up_to_ns.map_or_else(|| "above".to_owned(), time);
-        out.push_str(&format!("  up to {bound:>8}: {}\n", bucket.count));
+        let bound =
+            bucket.up_to_ns.map_or_else(|| "more".to_owned(), |ns| format!("up to {}", time(ns)));
+        out.push_str(&format!("  {bound:>14}: {}\n", bucket.count));
     }
     out
 }

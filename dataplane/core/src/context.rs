@@ -4,7 +4,7 @@ use crate::copies::Copies;
 use crate::drop::DropReason;
 use crate::fdb::Fdb;
 use crate::frame::{Charge, Descriptor, Frame};
-use crate::ids::{PerPg, PerPort, PgId, PortId, WorkerId};
+use crate::ids::{PerPg, PerPort, PgId, PortId, WorkerId, MAX_PORTS};
 use crate::io::FramePool;
 use crate::mmu::{Edge, EdgeKind, Mmu};
 use crate::profile::Profile;
@@ -50,6 +50,31 @@ impl Bells {
     }
 }
 
+/// Which of a worker's ports is where: by the port's number, its index among the worker's own.
+pub(crate) struct Slots([u8; MAX_PORTS]);
+
+impl Slots {
+    const NOT_OURS: u8 = u8::MAX;
+
+    /// The slots of these ports, in this order.
+    pub(crate) fn new(ports: impl Iterator<Item = PortId>) -> Self {
+        let mut slots = [Self::NOT_OURS; MAX_PORTS];
+        for (slot, port) in ports.enumerate().take(MAX_PORTS) {
+            slots[port.index()] = slot as u8;
+        }
+        Self(slots)
+    }
+
+    /// Where `port` is; `None` if another worker has it, or nobody.
+    #[inline]
+    pub(crate) fn of(&self, port: PortId) -> Option<usize> {
+        let slot = self.0[port.index() % MAX_PORTS];
+        (slot != Self::NOT_OURS).then_some(usize::from(slot))
+    }
+}
+
+const _: () = assert!(MAX_PORTS <= Slots::NOT_OURS as usize, "a slot fits into its byte");
+
 /// The workplace of one worker.
 pub struct Context<M> {
     pub(crate) id: WorkerId,
@@ -57,44 +82,52 @@ pub struct Context<M> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) profile: Arc<Profile>,
     pub(crate) topology: Arc<Topology>,
+    pub(crate) slots: Slots,
     pub(crate) pool: M,
     /// Hand-over rings to other workers, by worker; `None` for this one.
     pub(crate) outboxes: Vec<Option<Producer>>,
     pub(crate) trace: Trace,
     pub(crate) edges: PerPort<PerPg<EdgeCount>>,
+    /// Edges of the call to the MMU that is under way: a charge has two at most.
+    pub(crate) new_edges: Vec<Edge>,
     pub(crate) bells: Bells,
 }
 
-/// Counts and records an edge; wakes the port's owner, who sends the PFC frame.
-fn note_edge(
-    (trace, edges, bells): (&mut Trace, &mut PerPort<PerPg<EdgeCount>>, &mut Bells),
-    (topology, id, now): (&Topology, WorkerId, Time),
-    edge: Edge,
-) {
-    let count = &mut edges[edge.port][edge.pg];
-    match edge.kind {
-        EdgeKind::Xoff => count.xoff += 1,
-        EdgeKind::Xon => count.xon += 1,
-    }
-    trace.record(now, edge.port, EventKind::Edge(edge));
-    if let Some(owner) = topology.owner(edge.port).filter(|owner| *owner != id) {
-        bells.add(owner);
-    }
-}
-
-/// Calls a method of the MMU with a place for its edges to go.
+/// Calls a method of the MMU; its edges go where [`Context::note_edges`] finds them.
 macro_rules! with_edges {
     ($context:expr, $method:ident, $($argument:expr),*) => {{
-        let Context { id, now, shared, profile, topology, trace, edges, bells, .. } = $context;
-        shared.mmu.$method(profile, $($argument,)* &mut |edge| {
-            note_edge((trace, edges, bells), (topology, *id, *now), edge);
-        })
+        let Context { shared, profile, new_edges, .. } = $context;
+        let result =
+            shared.mmu.$method(profile, $($argument,)* &mut |edge| new_edges.push(edge));
+        if !$context.new_edges.is_empty() {
+            $context.note_edges();
+        }
+        result
     }};
 }
 
 impl<M: FramePool> Context<M> {
+    /// Counts and records what the MMU has just decided; wakes the port's owner, who sends the PFC
+    /// frame.
+    #[cold]
+    fn note_edges(&mut self) {
+        for edge in self.new_edges.drain(..) {
+            let count = &mut self.edges[edge.port][edge.pg];
+            match edge.kind {
+                EdgeKind::Xoff => count.xoff += 1,
+                EdgeKind::Xon => count.xon += 1,
+            }
+            self.trace.record(self.now, edge.port, EventKind::Edge(edge));
+            if self.slots.of(edge.port).is_none() {
+                if let Some(owner) = self.topology.owner(edge.port) {
+                    self.bells.add(owner);
+                }
+            }
+        }
+    }
+
     /// Charges a frame to a PG (SPEC 3.2).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(
         &mut self,
         port: PortId,
@@ -105,11 +138,13 @@ impl<M: FramePool> Context<M> {
     }
 
     /// Gives a receipt's cells back (SPEC 3.4).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&mut self, charge: Charge) {
-        if let Some(owner) = self.topology.owner(charge.port()).filter(|owner| *owner != self.id) {
+        if self.slots.of(charge.port()).is_none() {
             // The frame goes home to that worker, which may sleep with an empty fill ring.
-            self.bells.add(owner);
+            if let Some(owner) = self.topology.owner(charge.port()) {
+                self.bells.add(owner);
+            }
         }
         with_edges!(self, release, charge);
     }
@@ -125,13 +160,19 @@ impl<M: FramePool> Context<M> {
     }
 
     /// Ends a frame: it has left or was dropped. The last holder releases and sends memory home.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self, frame: Frame) {
         if frame.copy && !self.shared.copies.end(frame.handle.chunk()) {
             return;
         }
         self.release(frame.charge);
         self.pool.free(frame.handle);
+    }
+
+    /// Ends a frame that goes no further.
+    #[cold]
+    pub(crate) fn discard(&mut self, frame: Frame) {
+        self.finish(frame);
     }
 
     /// Hands a frame over to the worker that owns its egress port.
@@ -146,7 +187,7 @@ impl<M: FramePool> Context<M> {
             Err(word) => {
                 // Rings hold every frame there can be, so this is a topology without its ring.
                 debug_assert!(false, "no room in the hand-over ring to worker {owner:?}");
-                self.finish(Descriptor::from_word(word).unpack(self.profile.cell()));
+                self.discard(Descriptor::from_word(word).unpack(self.profile.cell()));
             }
         }
     }

@@ -8,31 +8,28 @@ use crate::io::{FramePool, PortIo, BURST};
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
 use crate::trace::{EventKind, TraceMask};
-use crate::units::Cells;
+use crate::units::{Cells, FrameLen, Time};
 use crate::wred::Arrival;
 use holdfast_wire::{mark_ce, Ecn, Marking};
 
 /// Fragments of the longest frame: the TX ring must have room for them all.
 const MAX_FRAGMENTS: usize = 5;
 
-/// Takes a frame whose egress port this worker owns; drops it with its reason where it must.
+/// Takes a frame that another worker handed over, for a port that this worker owns.
 pub(crate) fn accept<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     profile: &Profile,
     frame: Frame,
 ) {
-    let Some(port) = ports.iter_mut().find(|port| port.id == frame.egress) else {
-        return context.finish(frame);
-    };
-    let spec = profile.port(port.id).filter(|_| port.up);
-    match spec {
-        Some(spec) => join(port, context, spec, frame),
-        None => refuse(port, context, frame, DropReason::PortDown),
+    match context.slots.of(frame.egress).and_then(|slot| ports.get_mut(slot)) {
+        Some(port) => join(port, context, profile.port(frame.egress), frame),
+        None => context.discard(frame),
     }
 }
 
 /// Drops a frame at egress: counted at this port and queue, cells and memory go back.
+#[cold]
 pub(crate) fn refuse<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
@@ -43,18 +40,24 @@ pub(crate) fn refuse<P: PortIo>(
     port.counters.queues[frame.queue].dropped.count(reason);
     let kind = EventKind::Drop { reason, pg: None, queue: Some(frame.queue), len: frame.len };
     context.trace.record(context.now, port.id, kind);
-    context.finish(frame);
+    context.discard(frame);
 }
 
-fn join<P: PortIo>(
+/// Puts a frame into its queue at `port`, of which the profile says `spec`; drops it with its reason
+/// where it must.
+#[inline(always)]
+pub(crate) fn join<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
-    spec: &PortSpec,
+    spec: Option<&PortSpec>,
     mut frame: Frame,
 ) {
+    let Some(spec) = spec.filter(|_| port.up) else {
+        return refuse(port, context, frame, DropReason::PortDown);
+    };
     let queue_spec = &spec.queues[frame.queue];
     let queue = &mut port.queues[frame.queue];
-    let cells = frame.len.to_cells(context.profile.cell());
+    let cells = frame.charge.cells();
     let exempt = frame.lossless && !frame.copy;
     let mmu = &context.shared.mmu;
     if queue.account.join(mmu, &context.profile, queue_spec, cells, exempt).is_err() {
@@ -123,8 +126,10 @@ pub(crate) fn run<P: PortIo>(
         return work;
     }
     let Some(spec) = profile.port(port.id) else { return work };
+    // Pauses come in at ingress only: none begins or ends between here and the last frame.
+    let mut gate = Gate { paused: port.receiver.paused_queues(context.now, &spec.maps), room: 0 };
     let mut sent = 0;
-    while sent < BURST && send_next(port, context, spec) {
+    while sent < BURST && send_next(port, context, spec, &mut gate) {
         sent += 1;
     }
     if sent > 0 {
@@ -134,19 +139,33 @@ pub(crate) fn run<P: PortIo>(
     work
 }
 
+/// What holds frames back, as far as one run over a port knows it.
+struct Gate {
+    paused: QueueSet,
+    /// Fragments that the TX ring takes at least.
+    room: usize,
+}
+
 /// Sends the next frame, if one may leave: not paused, scheduled, shaped, and within the bound of
 /// what may be in the TX ring.
+#[inline(always)]
 fn send_next<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
     spec: &PortSpec,
+    gate: &mut Gate,
 ) -> bool {
     let now = context.now;
-    if !port.shaper.ready(now) || port.io.tx_room() < MAX_FRAGMENTS {
+    if !port.shaper.ready(now) {
         return false;
     }
-    let paused = port.receiver.paused_queues(now, &spec.maps);
-    let ready = QueueSet(port.waiting.0 & !paused.0);
+    if gate.room < MAX_FRAGMENTS {
+        gate.room = port.io.tx_room();
+        if gate.room < MAX_FRAGMENTS {
+            return false;
+        }
+    }
+    let ready = QueueSet(port.waiting.0 & !gate.paused.0);
     if ready.is_empty() {
         // Nor is the time of a pause: the peer would get a burst when it lets us go.
         port.shaper.idle(now);
@@ -155,36 +174,45 @@ fn send_next<P: PortIo>(
     let queues = &port.queues;
     let head_len = |id: QueueId| queues[id].fifo.front().map_or_else(Default::default, |d| d.len());
     let Some(id) = port.scheduler.pick(now, ready, head_len) else { return false };
-    if !port.pacer.has_room(head_len(id)) {
+    let queue = &mut port.queues[id];
+    let Some(len) = queue.fifo.front().map(Descriptor::len) else { return false };
+    if !port.pacer.has_room(len) {
         return false;
     }
-    let Some(descriptor) = port.queues[id].fifo.pop_front() else { return false };
-    let mut frame = descriptor.unpack(context.profile.cell());
+    let Some(mut descriptor) = queue.fifo.pop_front() else { return false };
     if let Some(wred) = &spec.queues[id].wred {
-        let queue = &mut port.queues[id];
         let depth = queue.account.occupancy();
-        if frame.ecn != Ecn::NotEct && queue.wred.on_departure(wred, depth) {
+        if descriptor.ecn() != Ecn::NotEct && queue.wred.on_departure(wred, depth) {
+            let mut frame = descriptor.unpack(context.profile.cell());
             mark(port, context, &mut frame, depth);
+            descriptor = frame.pack();
         }
     }
-    let (chunk, len) = (frame.handle.chunk(), frame.len);
-    let token = frame.pack().into_word();
+    let (chunk, token) = (descriptor.chunk(), descriptor.into_word());
     if !port.io.transmit(&context.pool, chunk, len, token) {
         // The room was there a moment ago; keep the frame at the head of its queue.
         port.queues[id].fifo.push_front(Descriptor::from_word(token));
         return false;
     }
+    gate.room -= MAX_FRAGMENTS;
+    has_left(port, id, len, now);
+    true
+}
+
+/// Counts a frame that went into the TX ring, at everything that paces the next one.
+#[inline(always)]
+fn has_left<P: PortIo>(port: &mut Port<P>, id: QueueId, len: FrameLen, now: Time) {
     port.scheduler.charge(id, len, now);
     port.shaper.charge(len.on_wire(), now);
     port.pacer.entered(len);
     port.counters.transmitted.count(u64::from(len.0));
     port.counters.queues[id].transmitted.count(u64::from(len.0));
-    if port.queues[id].fifo.is_empty() {
+    let queue = &mut port.queues[id];
+    if queue.fifo.is_empty() {
+        queue.wred.emptied();
         port.waiting.0 &= !QueueSet::only(id).0;
         port.scheduler.emptied(id);
-        port.queues[id].wred.emptied();
     }
-    true
 }
 
 /// Frames that have left give back their cells and go home (SPEC 3.4).
@@ -194,11 +222,10 @@ fn reap<P: PortIo>(
     done: &mut Vec<u64>,
 ) -> usize {
     port.io.completions(done);
-    let count = done.len();
+    let (count, cell) = (done.len(), context.profile.cell());
     for word in done.drain(..) {
-        let frame = Descriptor::from_word(word).unpack(context.profile.cell());
-        let cells = frame.len.to_cells(context.profile.cell());
-        port.queues[frame.queue].account.leave(&context.shared.mmu, cells);
+        let frame = Descriptor::from_word(word).unpack(cell);
+        port.queues[frame.queue].account.leave(&context.shared.mmu, frame.charge.cells());
         port.pacer.left(frame.len);
         context.finish(frame);
     }
@@ -215,8 +242,7 @@ pub(crate) fn flush<P: PortIo>(
     for id in QueueId::all() {
         while let Some(descriptor) = port.queues[id].fifo.pop_front() {
             let frame = descriptor.unpack(cell);
-            let cells = frame.len.to_cells(cell);
-            port.queues[id].account.leave(&context.shared.mmu, cells);
+            port.queues[id].account.leave(&context.shared.mmu, frame.charge.cells());
             refuse(port, context, frame, reason);
         }
         port.scheduler.emptied(id);

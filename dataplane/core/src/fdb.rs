@@ -106,10 +106,12 @@ impl Found<'_> {
         self.at.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    #[inline]
     fn is_expired(&self, now: u32, ageing: u32) -> bool {
         !self.word.is_static() && now.saturating_sub(self.seen.load(Ordering::Relaxed)) > ageing
     }
 
+    #[inline]
     fn refresh(&self, now: u32) {
         if self.seen.load(Ordering::Relaxed) != now {
             self.seen.fetch_max(now, Ordering::Relaxed);

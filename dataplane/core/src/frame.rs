@@ -59,16 +59,19 @@ impl Charge {
     }
 
     /// The ingress port whose account was charged.
+    #[inline]
     pub const fn port(&self) -> PortId {
         self.port
     }
 
     /// The priority group that was charged.
+    #[inline]
     pub const fn pg(&self) -> PgId {
         self.pg
     }
 
     /// Cells charged.
+    #[inline]
     pub const fn cells(&self) -> Cells {
         self.cells
     }
@@ -134,6 +137,18 @@ impl Descriptor {
         FrameLen(((self.0 >> LEN_AT) & (MAX_FRAME_LEN as u64)) as u16)
     }
 
+    /// The number of the frame's first chunk, without taking the frame out.
+    #[inline]
+    pub const fn chunk(&self) -> u32 {
+        self.0 as u32 & (MAX_CHUNKS - 1)
+    }
+
+    /// The frame's ECN field on arrival, without taking the frame out.
+    #[inline]
+    pub const fn ecn(&self) -> Ecn {
+        Ecn::from_bits((self.0 >> ECN_AT) as u8 & 3)
+    }
+
     /// The egress port, without taking the frame out.
     #[inline]
     pub const fn egress(&self) -> PortId {
@@ -161,7 +176,7 @@ impl Descriptor {
             queue: self.queue(),
             tags: ((w >> TAGS_AT) & 3) as u8,
             l3: L3Kind::from_bits((w >> L3_AT) as u8 & 3),
-            ecn: Ecn::from_bits((w >> ECN_AT) as u8 & 3),
+            ecn: self.ecn(),
             lossless: (w >> LOSSLESS_AT) & 1 == 1,
             copy: (w >> COPY_AT) & 1 == 1,
         }
@@ -172,8 +187,7 @@ impl Frame {
     /// Packs the frame; its cells are what its length takes, so they need no field.
     #[inline]
     pub const fn pack(self) -> Descriptor {
-        let Self { handle, charge, len, egress, queue, tags, l3, ecn, lossless, copy } =
-            self;
+        let Self { handle, charge, len, egress, queue, tags, l3, ecn, lossless, copy } = self;
         Descriptor(
             handle.into_chunk() as u64
                 | ((len.0 & MAX_FRAME_LEN) as u64) << LEN_AT

@@ -5,28 +5,34 @@ use crate::context::Context;
 use crate::drop::DropReason;
 use crate::egress;
 use crate::fdb::Learn;
-use crate::frame::{Charge, Frame, FrameHandle};
-use crate::ids::{Cos, PgId, PortId, PrioritySet};
+use crate::frame::{Charge, Frame};
+use crate::ids::{Cos, PgId, PortId, PrioritySet, QueueId};
 use crate::io::{FramePool, PortIo, Received};
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
 use crate::topology::{PortSet, ReservedGroups};
 use crate::trace::{EventKind, TraceMask};
 use crate::units::FrameLen;
-use holdfast_wire::ethernet::ETHERTYPE_MAC_CONTROL;
+use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL};
 use holdfast_wire::{parse, parse_mac_control, Ecn, Headers, MacAddr, MacControl};
 
-/// A received frame with its headers, between the two passes over a burst.
-pub(crate) struct Parsed {
-    handle: FrameHandle,
-    len: FrameLen,
-    headers: Headers,
+/// One burst on its way in: what is the same for all of its frames.
+struct Burst<'a> {
+    /// The ingress port, as an index into the worker's ports.
+    index: usize,
+    profile: &'a Profile,
+    /// What the profile says of the ingress port.
+    spec: Option<&'a PortSpec>,
+    route: Option<Route>,
 }
 
-/// Buffers of a burst, allocated at boot.
-pub(crate) struct Burst {
-    pub(crate) received: Vec<Received>,
-    pub(crate) parsed: Vec<Parsed>,
+/// Where the frame before went. The next one between the same stations goes there too, without
+/// asking the FDB: nothing came in between that could have changed what this worker knows.
+struct Route {
+    dst: MacAddr,
+    src: MacAddr,
+    vid: u16,
+    egress: PortId,
 }
 
 /// Where a frame goes.
@@ -37,53 +43,47 @@ enum Verdict {
 }
 
 /// Takes one burst from the port at `index` through the switch; returns how many frames came.
+/// `received` is where they lie meanwhile, allocated at boot.
 pub(crate) fn burst<P: PortIo>(
     ports: &mut [Port<P>],
     index: usize,
     context: &mut Context<P::Pool>,
     profile: &Profile,
-    burst: &mut Burst,
+    received: &mut Vec<Received>,
 ) -> usize {
     let Some(port) = ports.get_mut(index) else { return 0 };
-    port.io.receive(&mut context.pool, &mut burst.received);
-    let came = burst.received.len();
-    for received in burst.received.drain(..) {
-        if let Some(parsed) = first_pass(port, context, received) {
-            burst.parsed.push(parsed);
+    port.io.receive(&mut context.pool, received);
+    let came = received.len();
+    mac_control_first(port, context, received);
+    let mut burst = Burst { index, profile, spec: profile.port(port.id), route: None };
+    for Received { handle, len } in received.drain(..) {
+        match context.pool.read(&handle, parse) {
+            Ok(headers) if headers.ethertype != ETHERTYPE_MAC_CONTROL => {
+                data_frame(ports, context, &mut burst, Received { handle, len }, &headers);
+            }
+            Ok(_) => context.pool.free(handle),
+            Err(_) => unreadable(ports, context, index, Received { handle, len }),
         }
-    }
-    for parsed in burst.parsed.drain(..) {
-        second_pass(ports, index, context, profile, parsed);
     }
     came
 }
 
-/// MAC control ends here, before any data frame of the burst is looked at (DESIGN law 5).
-fn first_pass<P: PortIo>(
+/// MAC control is obeyed before any data frame of the burst is looked at (DESIGN law 5). Its frames
+/// stay in the burst, and end where the data frames are read.
+fn mac_control_first<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
-    received: Received,
-) -> Option<Parsed> {
-    let Received { handle, len } = received;
-    let parsed = context.pool.read(&handle, |bytes| match parse(bytes) {
-        Ok(headers) if headers.ethertype == ETHERTYPE_MAC_CONTROL => {
-            Err(Some(parse_mac_control(bytes)))
-        }
-        Ok(headers) => Ok(headers),
-        Err(_) => Err(None),
-    });
-    match parsed {
-        Ok(headers) => return Some(Parsed { handle, len, headers }),
-        Err(Some(control)) => mac_control(port, context, &control),
-        Err(None) => {
-            port.counters.received.count(u64::from(len.0));
-            count_drop(port, context, (DropReason::Parse, None), len);
+    received: &[Received],
+) {
+    for Received { handle, .. } in received {
+        if context.pool.read(handle, is_mac_control) {
+            let control = context.pool.read(handle, parse_mac_control);
+            mac_control(port, context, &control);
         }
     }
-    context.pool.free(handle);
-    None
 }
 
+#[cold]
 fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, control: &MacControl) {
     port.receiver.receive(control, context.now);
     if let MacControl::Pfc { enable, quanta } = control {
@@ -94,6 +94,22 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
     }
 }
 
+/// A frame without a whole Ethernet header.
+#[cold]
+fn unreadable<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    index: usize,
+    Received { handle, len }: Received,
+) {
+    if let Some(port) = ports.get_mut(index) {
+        port.counters.received.count(u64::from(len.0));
+        count_drop(port, context, (DropReason::Parse, None), len);
+    }
+    context.pool.free(handle);
+}
+
+#[cold]
 fn count_drop<P: PortIo, M>(
     port: &mut Port<P>,
     context: &mut Context<M>,
@@ -104,27 +120,28 @@ fn count_drop<P: PortIo, M>(
     context.trace.record(context.now, port.id, EventKind::Drop { reason, pg, queue: None, len });
 }
 
-fn second_pass<P: PortIo>(
+/// Classify, look up, admit, hand over.
+#[inline(always)]
+fn data_frame<P: PortIo>(
     ports: &mut [Port<P>],
-    index: usize,
     context: &mut Context<P::Pool>,
-    profile: &Profile,
-    parsed: Parsed,
+    burst: &mut Burst<'_>,
+    Received { handle, len }: Received,
+    headers: &Headers,
 ) {
-    let Parsed { handle, len, headers } = parsed;
-    let Some(port) = ports.get_mut(index) else { return context.pool.free(handle) };
-    count_received(port, &headers, len);
-    let Some(spec) = profile.port(port.id) else {
+    let Some(port) = ports.get_mut(burst.index) else { return context.pool.free(handle) };
+    count_received(port, headers, len);
+    let Some(spec) = burst.spec else {
         count_drop(port, context, (DropReason::PortDown, None), len);
         return context.pool.free(handle);
     };
-    let cos = classify(&spec.maps, &headers);
+    let cos = classify(&spec.maps, headers);
     let pg = spec.maps.cos_to_pg[cos];
     port.counters.received_cos[cos] += 1;
     let verdict = if len.0 > spec.largest_frame() {
         Verdict::Drop(DropReason::TooLong)
     } else {
-        forward(port, context, &headers)
+        forward(port, context, headers, &mut burst.route)
     };
     if let Verdict::Drop(reason) = verdict {
         count_drop(port, context, (reason, None), len);
@@ -138,7 +155,7 @@ fn second_pass<P: PortIo>(
         charge,
         len,
         egress: port.id,
-        queue: crate::ids::QueueId::default(),
+        queue: QueueId::default(),
         tags: headers.tags,
         l3: headers.l3.kind(),
         ecn: headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn),
@@ -147,13 +164,14 @@ fn second_pass<P: PortIo>(
     };
     match verdict {
         Verdict::Unicast(egress) => {
-            deliver(ports, index, context, profile, Frame { egress, ..frame }, cos);
+            deliver(ports, context, burst, Frame { egress, ..frame }, cos);
         }
-        Verdict::Flood(set) => flood(ports, index, context, profile, (frame, set), cos),
+        Verdict::Flood(set) => flood(ports, context, burst, (frame, set), cos),
         Verdict::Drop(_) => {}
     }
 }
 
+#[inline(always)]
 fn count_received<P>(port: &mut Port<P>, headers: &Headers, len: FrameLen) {
     let counters = &mut port.counters;
     counters.received.count(u64::from(len.0));
@@ -169,6 +187,7 @@ fn count_received<P>(port: &mut Port<P>, headers: &Headers, len: FrameLen) {
     }
 }
 
+#[inline(always)]
 fn admit<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
@@ -193,40 +212,73 @@ fn admit<P: PortIo>(
 }
 
 /// Learns the source and finds the destination (SPEC 7).
+#[inline(always)]
 fn forward<P: PortIo>(
     port: &mut Port<P>,
     context: &Context<P::Pool>,
     headers: &Headers,
+    route: &mut Option<Route>,
 ) -> Verdict {
+    let (dst, src) = (headers.dst, headers.src);
+    let vid = headers.outer.map_or(0, |tag| tag.vid);
+    if let Some(before) = route {
+        if before.dst == dst && before.src == src && before.vid == vid {
+            return Verdict::Unicast(before.egress);
+        }
+    }
+    let (verdict, lasting) = look_up(port, context, headers, vid);
+    *route = match verdict {
+        Verdict::Unicast(egress) if lasting => Some(Route { dst, src, vid, egress }),
+        _ => None,
+    };
+    verdict
+}
+
+/// The FDB's part of [`forward`]: also whether the same frame at the same time would meet the same
+/// answer, with nothing to learn and nothing to count.
+#[inline(never)]
+fn look_up<P: PortIo>(
+    port: &mut Port<P>,
+    context: &Context<P::Pool>,
+    headers: &Headers,
+    vid: u16,
+) -> (Verdict, bool) {
     let Some(place) = context.topology.place(port.id) else {
-        return Verdict::Drop(DropReason::PortDown);
+        return (Verdict::Drop(DropReason::PortDown), false);
     };
     if let Some(peer) = place.wire_peer {
-        return Verdict::Unicast(peer);
+        return (Verdict::Unicast(peer), true);
     }
     if is_reserved(context.topology.reserved_groups(), headers.dst) {
-        return Verdict::Drop(DropReason::ReservedGroup);
+        return (Verdict::Drop(DropReason::ReservedGroup), false);
     }
-    let vid = headers.outer.map_or(0, |tag| tag.vid);
     let Some(vlan) = context.topology.vlan(port.id, vid) else {
-        return Verdict::Drop(DropReason::Vlan);
+        return (Verdict::Drop(DropReason::Vlan), false);
     };
     let fdb = &context.shared.fdb;
-    match fdb.learn(headers.src, vlan, port.id, context.now) {
+    let learnt = fdb.learn(headers.src, vlan, port.id, context.now);
+    match learnt {
         Learn::Full => port.counters.fdb_full += 1,
         Learn::Moved => port.counters.fdb_moves += 1,
-        _ => {}
+        Learn::Known | Learn::New | Learn::Refused => {}
     }
     if !headers.dst.is_multicast() {
         match fdb.lookup(headers.dst, vlan, context.now) {
-            Some(egress) if egress == port.id => return Verdict::Drop(DropReason::SamePort),
+            Some(egress) if egress == port.id => {
+                return (Verdict::Drop(DropReason::SamePort), false);
+            }
             Some(egress) if context.topology.in_vlan(egress, vlan) => {
-                return Verdict::Unicast(egress);
+                return (Verdict::Unicast(egress), learnt == Learn::Known);
             }
             _ => {}
         }
     }
-    let set = context.topology.members(vlan).without(port.id);
+    (to_members(port.id, context.topology.members(vlan)), false)
+}
+
+/// All members of the VLAN but the ingress port itself.
+fn to_members(ingress: PortId, members: PortSet) -> Verdict {
+    let set = members.without(ingress);
     let mut ports = set.iter();
     match (ports.next(), ports.next()) {
         (None, _) => Verdict::Drop(DropReason::NoEgress),
@@ -237,64 +289,81 @@ fn forward<P: PortIo>(
 }
 
 /// 01-80-C2-00-00-0x always; the rest of the block if the switch is told so (SPEC 7).
+#[inline]
 fn is_reserved(policy: ReservedGroups, dst: MacAddr) -> bool {
-    const BLOCK: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
-    dst.is_reserved_group() || (policy == ReservedGroups::Drop && dst.0.starts_with(&BLOCK))
+    const BLOCK: u64 = 0x0180_c200_0000;
+    let in_block = dst.to_u64() & !0xff == BLOCK;
+    in_block && (dst.is_reserved_group() || policy == ReservedGroups::Drop)
 }
 
 /// Brings a frame to its egress port: here, or by ring to the port's owner.
+#[inline(always)]
 fn deliver<P: PortIo>(
     ports: &mut [Port<P>],
-    ingress: usize,
     context: &mut Context<P::Pool>,
-    profile: &Profile,
+    burst: &Burst<'_>,
     mut frame: Frame,
     cos: Cos,
 ) {
-    if let Some(spec) = profile.port(frame.egress) {
+    let spec = burst.profile.port(frame.egress);
+    if let Some(spec) = spec {
         frame.queue = spec.maps.cos_to_queue[cos];
     }
+    match context.slots.of(frame.egress).and_then(|slot| ports.get_mut(slot)) {
+        Some(port) => egress::join(port, context, spec, frame),
+        None => deliver_elsewhere(ports, context, burst, frame),
+    }
+}
+
+/// To a port that another worker owns, or nobody.
+#[inline(never)]
+fn deliver_elsewhere<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    burst: &Burst<'_>,
+    frame: Frame,
+) {
     match context.topology.owner(frame.egress) {
-        Some(owner) if owner == context.id => egress::accept(ports, context, profile, frame),
+        Some(owner) if owner == context.id => context.discard(frame),
         Some(owner) => {
-            if let Some(port) = ports.get_mut(ingress) {
+            if let Some(port) = ports.get_mut(burst.index) {
                 port.counters.handed_over += 1;
             }
             context.hand_over(owner, frame);
         }
         None => {
-            if let Some(port) = ports.get_mut(ingress) {
+            if let Some(port) = ports.get_mut(burst.index) {
                 count_drop(port, context, (DropReason::NoEgress, None), frame.len);
             }
-            context.finish(frame);
+            context.discard(frame);
         }
     }
 }
 
 /// One receipt, one piece of memory, a copy for each port (SPEC 3.5).
+#[inline(never)]
 fn flood<P: PortIo>(
     ports: &mut [Port<P>],
-    ingress: usize,
     context: &mut Context<P::Pool>,
-    profile: &Profile,
+    burst: &Burst<'_>,
     (frame, set): (Frame, PortSet),
     cos: Cos,
 ) {
-    if let Some(port) = ports.get_mut(ingress) {
+    if let Some(port) = ports.get_mut(burst.index) {
         port.counters.flooded += 1;
     }
     let chunk = frame.handle.chunk();
     let shared = std::sync::Arc::clone(&context.shared);
-    let limit = profile.spec().flood_limit;
+    let limit = burst.profile.spec().flood_limit;
     shared.copies.begin(chunk);
     for egress in set.iter() {
         if !shared.copies.add(chunk, limit) {
-            if let Some(port) = ports.get_mut(ingress) {
+            if let Some(port) = ports.get_mut(burst.index) {
                 count_drop(port, context, (DropReason::FloodLimit, None), frame.len);
             }
             continue;
         }
-        deliver(ports, ingress, context, profile, frame.copy_to(egress), cos);
+        deliver(ports, context, burst, frame.copy_to(egress), cos);
     }
     if shared.copies.let_go(chunk) {
         context.release(frame.charge);

@@ -75,6 +75,7 @@ impl MemoryPool {
 }
 
 impl FramePool for MemoryPool {
+    #[inline]
     fn read<R>(&self, frame: &FrameHandle, look: impl FnOnce(&[u8]) -> R) -> R {
         match self.store.chunks.get(frame.chunk() as usize) {
             Some(chunk) => {
@@ -85,6 +86,7 @@ impl FramePool for MemoryPool {
         }
     }
 
+    #[inline]
     fn write<R>(&mut self, frame: &mut FrameHandle, change: impl FnOnce(&mut [u8]) -> R) -> R {
         match self.store.chunks.get(frame.chunk() as usize) {
             Some(chunk) => {
@@ -95,6 +97,7 @@ impl FramePool for MemoryPool {
         }
     }
 
+    #[inline]
     fn free(&mut self, frame: FrameHandle) {
         let chunk = frame.into_chunk();
         let home = (chunk / self.store.chunks_per_worker) as usize;
@@ -195,6 +198,10 @@ impl Wire {
         }
     }
 
+    fn tx_room(&self) -> usize {
+        self.tx_size - self.in_ring.len() - self.done.len()
+    }
+
     /// The link goes up or down.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;
@@ -212,11 +219,9 @@ impl PortIo for MemoryPort {
     fn receive(&mut self, _pool: &mut MemoryPool, into: &mut Vec<Received>) {
         let mut wire = self.wire.borrow_mut();
         let count = wire.arrived.len().min(BURST);
-        into.extend(
-            wire.arrived
-                .drain(..count)
-                .map(|(chunk, len)| Received { handle: FrameHandle::own(chunk), len }),
-        );
+        for (chunk, len) in wire.arrived.drain(..count) {
+            into.push(Received { handle: FrameHandle::own(chunk), len });
+        }
     }
 
     fn rx_backlog(&mut self) -> u32 {
@@ -230,16 +235,17 @@ impl PortIo for MemoryPort {
         wire.fill.extend(pool.free.drain(from..));
     }
 
+    #[inline]
     fn tx_room(&self) -> usize {
-        let wire = self.wire.borrow();
-        wire.tx_size - wire.in_ring.len() - wire.done.len()
+        self.wire.borrow().tx_room()
     }
 
+    #[inline]
     fn transmit(&mut self, pool: &MemoryPool, chunk: u32, _len: FrameLen, token: u64) -> bool {
-        if self.tx_room() == 0 {
+        let wire = &mut *self.wire.borrow_mut();
+        if wire.tx_room() == 0 {
             return false;
         }
-        let mut wire = self.wire.borrow_mut();
         if wire.capture {
             let bytes = pool.copy_of(chunk);
             wire.sent.push(bytes);
@@ -268,7 +274,11 @@ impl PortIo for MemoryPort {
     fn completions(&mut self, done: &mut Vec<u64>) {
         let wire = &mut *self.wire.borrow_mut();
         let count = wire.done.len().min(BURST);
-        done.extend(wire.done.drain(..count));
+        let (front, back) = wire.done.as_slices();
+        let (from_front, from_back) = (count.min(front.len()), count.saturating_sub(front.len()));
+        done.extend_from_slice(&front[..from_front]);
+        done.extend_from_slice(&back[..from_back]);
+        wire.done.drain(..count);
     }
 
     fn is_up(&self) -> bool {

@@ -1,12 +1,12 @@
 //! A worker: its ports, and the step that moves frames through them (DESIGN 4).
 
-use crate::context::{Bells, Context, EdgeCount, Shared};
+use crate::context::{Bells, Context, EdgeCount, Shared, Slots};
 use crate::drop::DropReason;
 use crate::egress;
 use crate::frame::Descriptor;
 use crate::ids::{PerPort, PgId, PortId, PrioritySet, WorkerId};
-use crate::ingress::{self, Burst};
-use crate::io::{FramePool, PortIo, BURST};
+use crate::ingress;
+use crate::io::{FramePool, PortIo, Received, BURST};
 use crate::pause;
 use crate::pfc::PauseCause;
 use crate::port::Port;
@@ -64,7 +64,7 @@ pub struct Worker<P: PortIo> {
     ports: Vec<Port<P>>,
     inboxes: Vec<Consumer>,
     context: Context<P::Pool>,
-    burst: Burst,
+    received: Vec<Received>,
     done: Vec<u64>,
     accepting: bool,
     next_sweep: Time,
@@ -75,6 +75,7 @@ impl<P: PortIo> Worker<P> {
     pub fn new(parts: WorkerParts<P>) -> Self {
         let WorkerParts { id, shared, profile, topology, pool, ports, inboxes, outboxes, .. } =
             parts;
+        let slots = Slots::new(ports.iter().map(Port::id));
         Self {
             ports,
             inboxes,
@@ -84,16 +85,15 @@ impl<P: PortIo> Worker<P> {
                 shared,
                 profile,
                 topology,
+                slots,
                 pool,
                 outboxes,
                 trace: Trace::new(parts.trace_capacity),
                 edges: PerPort::from_fn(|_| Default::default()),
+                new_edges: Vec::with_capacity(8),
                 bells: Bells::default(),
             },
-            burst: Burst {
-                received: Vec::with_capacity(BURST),
-                parsed: Vec::with_capacity(BURST),
-            },
+            received: Vec::with_capacity(BURST),
             done: Vec::with_capacity(BURST),
             accepting: true,
             next_sweep: Time::default(),
@@ -111,8 +111,8 @@ impl<P: PortIo> Worker<P> {
         work += self.context.pool.take_returned();
         if self.accepting {
             for index in 0..self.ports.len() {
-                let (ports, burst) = (&mut self.ports, &mut self.burst);
-                work += ingress::burst(ports, index, &mut self.context, &profile, burst);
+                let (ports, received) = (&mut self.ports, &mut self.received);
+                work += ingress::burst(ports, index, &mut self.context, &profile, received);
                 // Before the next burst: what this one decided must be on the wire first.
                 work += self.settle(index, &profile);
             }

@@ -37,7 +37,9 @@ fn instructions_a_frame_have_not_grown() {
     let mut checked = 0;
     for line in recorded.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [name, dscp, len, limit] = fields[..] else { panic!("{line}: name dscp length number") };
+        let [name, dscp, len, limit] = fields[..] else {
+            panic!("{line}: name dscp length number")
+        };
         let extra = instructions(dscp, len, MANY) - instructions(dscp, len, FEW);
         let a_frame = extra / ((MANY - FEW) * FRAMES_A_ROUND);
         let limit: u64 = limit.parse().expect("a number");

@@ -33,7 +33,10 @@ fn accounts(private: bool) -> Vec<(PgSpec, u32)> {
             let base = PgSpec { headroom_pool: !private, ..lossless(g, h, limit, 2, 1) };
             all.push((base, pool_size));
             all.push((PgSpec { xoff: Xoff::AtLimit, ..base }, pool_size));
-            all.push((PgSpec { xoff: Xoff::AtLimit, xon: Xon::Offset(cells(0)), ..base }, pool_size));
+            all.push((
+                PgSpec { xoff: Xoff::AtLimit, xon: Xon::Offset(cells(0)), ..base },
+                pool_size,
+            ));
         }
     }
     all
@@ -58,10 +61,14 @@ fn run(name: &str, scenarios: Vec<Scenario>, programs: &[(&[Op], &[Op])]) {
     let (mut models, mut executions) = (0u64, 0u64);
     for scenario in &scenarios {
         for (first, second) in programs {
-            let releases = [*first, *second].concat().iter().filter(|op| **op == Op::Release).count();
+            let releases =
+                [*first, *second].concat().iter().filter(|op| **op == Op::Release).count();
             if releases <= scenario.fill.len() {
                 executions += explore(scenario, first, second);
                 models += 1;
+                if std::env::var_os("DBG").is_some() {
+                    println!("{models} {executions} {scenario:?} {first:?} {second:?}");
+                }
             }
         }
     }
@@ -119,8 +126,7 @@ fn two_pgs_share_a_pool() {
 
 #[test]
 fn the_shared_headroom_pool() {
-    let programs: &[(&[Op], &[Op])] =
-        &[(&[Admit(1)], &[Release]), (&[Admit(1)], &[AdmitOther(1)])];
+    let programs: &[(&[Op], &[Op])] = &[(&[Admit(1)], &[Release]), (&[Admit(1)], &[AdmitOther(1)])];
     run("shared headroom pool", fills(false), programs);
 }
 

@@ -71,7 +71,8 @@ impl Model {
             Xon::Offset(x) => i64::from(x.0),
             Xon::Absolute(x) => (base - i64::from(x.0)).max(0),
         };
-        let window = if matches!(spec.xoff, Xoff::At(_)) { window * xoff_eff / base } else { window };
+        let window =
+            if matches!(spec.xoff, Xoff::At(_)) { window * xoff_eff / base } else { window };
         let resume = (xoff_eff - window).max(i64::from(spec.xon_floor.0)).min(xoff_eff - 1);
         (xoff_eff, resume.max(0))
     }
@@ -338,9 +339,10 @@ fn compare(rig: &Rig, model: &Model) -> Result<(), TestCaseError> {
             prop_assert_eq!(levels, model.levels(on, of));
         }
         let bits = rig.mmu.xoff_set(port(on as u8));
-        let model_bits = PGS.iter().enumerate().fold(0, |set, (of, n)| {
-            set | u8::from(model.accounts[on][of].xoff) << n
-        });
+        let model_bits = PGS
+            .iter()
+            .enumerate()
+            .fold(0, |set, (of, n)| set | u8::from(model.accounts[on][of].xoff) << n);
         prop_assert_eq!(bits, model_bits);
     }
     for n in 0..POOLS {
@@ -348,11 +350,8 @@ fn compare(rig: &Rig, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(i64::from(now.free.0), model.free(n));
         prop_assert_eq!(i64::from(now.withheld.0), model.withheld[n]);
     }
-    let edges: Vec<_> = rig
-        .edges
-        .iter()
-        .map(|edge| (edge.port.index(), index_of(edge.pg), edge.kind))
-        .collect();
+    let edges: Vec<_> =
+        rig.edges.iter().map(|edge| (edge.port.index(), index_of(edge.pg), edge.kind)).collect();
     prop_assert_eq!(&edges, &model.edges);
     rig.check();
     Ok(())

@@ -171,8 +171,11 @@ fn exit_waits_for_headroom_and_for_room_of_a_largest_frame() {
 
 #[test]
 fn xoff_at_the_limit_pauses_where_the_limit_is() {
-    let account =
-        PgSpec { xoff: Xoff::AtLimit, xon: Xon::Offset(Cells(2)), ..lossless(0, 4, alpha(0), 1, 0) };
+    let account = PgSpec {
+        xoff: Xoff::AtLimit,
+        xon: Xon::Offset(Cells(2)),
+        ..lossless(0, 4, alpha(0), 1, 0)
+    };
     let mut rig = Rig::new(single(account, 10));
     while rig.edges.is_empty() {
         assert!(rig.admit(1));
@@ -201,10 +204,8 @@ fn an_empty_pg_with_private_headroom_always_leaves() {
 #[test]
 fn an_empty_pg_on_the_shared_headroom_pool_waits_for_room() {
     let account = PgSpec { headroom_pool: true, ..lossless(0, 2, fixed(2), 2, 1) };
-    let ports = vec![
-        port_spec(ONE_CELL_MTU, &[(3, account)]),
-        port_spec(ONE_CELL_MTU, &[(3, account)]),
-    ];
+    let ports =
+        vec![port_spec(ONE_CELL_MTU, &[(3, account)]), port_spec(ONE_CELL_MTU, &[(3, account)])];
     let mut shared = spec(&[2], ports);
     shared.headroom_pool = cells(2);
     let mut rig = Rig::new(Profile::new(1, shared).unwrap());

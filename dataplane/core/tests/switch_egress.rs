@@ -158,8 +158,7 @@ fn weights_share_bytes_within_two_percent_for_any_mix_of_sizes() {
     spec.maps.dscp_to_cos = holdfast_core::ids::PerDscp::from_fn(|dscp| {
         holdfast_core::ids::Cos::from_bits(dscp.number())
     });
-    spec.maps.cos_to_queue =
-        holdfast_core::ids::PerCos::from_fn(|cos| queue(cos.number()));
+    spec.maps.cos_to_queue = holdfast_core::ids::PerCos::from_fn(|cos| queue(cos.number()));
     let weights = [1, 2, 5];
     for (n, weight) in weights.iter().enumerate() {
         spec.queues[queue(n as u8)].service = Service::Weight(*weight);
@@ -184,9 +183,8 @@ fn weights_share_bytes_within_two_percent_for_any_mix_of_sizes() {
             }
             lab.steps(1, STEP);
         }
-        let bytes: Vec<u64> = (0..3)
-            .map(|n| lab.port(1).counters().queues[queue(n)].transmitted.bytes)
-            .collect();
+        let bytes: Vec<u64> =
+            (0..3).map(|n| lab.port(1).counters().queues[queue(n)].transmitted.bytes).collect();
         let total: u64 = bytes.iter().sum();
         for (n, weight) in weights.iter().enumerate() {
             let share = bytes[n] as f64 / total as f64;

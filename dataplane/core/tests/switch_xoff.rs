@@ -48,7 +48,8 @@ fn at_edge(lab: &Lab, kind: EdgeKind) -> (u32, u32, u32) {
 #[test]
 fn pfc_xoff_limit_and_xon_hysteresis_one_cell_frames() {
     for workers in [1, 2] {
-        for (mode, xon) in [("offset", Xon::Offset(Cells(300))), ("abs", Xon::Absolute(Cells(700)))] {
+        for (mode, xon) in [("offset", Xon::Offset(Cells(300))), ("abs", Xon::Absolute(Cells(700)))]
+        {
             let mut lab = held(workers, |pg| pg.xon = xon);
             send(&mut lab, 1035, TINY);
             assert!(lab.edges(0, LOSSLESS).is_empty(), "{workers} {mode}: one cell too early");

@@ -1,13 +1,13 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
-use super::{ControlSettings, ReadRings};
+use super::ReadRings;
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
 use holdfast_api::message::{ErrorBody, ErrorCode};
 use holdfast_core::ids::{PgId, PortId, QueueId};
 use holdfast_core::io::PortIo;
-use holdfast_core::units::{Nanos, Time};
+use holdfast_core::units::{FrameLen, Nanos, Time};
 use holdfast_core::worker::Worker;
 use holdfast_xsk::{clock, XskPort};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,11 @@ pub(crate) struct Console<P: PortIo> {
 }
 
 impl Console<XskPort> {
-    /// The console of a switch with live ports.
-    pub(crate) fn live(switch: Switch, settings: ControlSettings) -> Self {
+    /// The console of a switch with live ports; for the arguments see
+    /// [`super::ControlSettings`].
+    pub(crate) fn live(switch: Switch, chunks: u64, smallest_lossless_frame: FrameLen) -> Self {
         let Switch { name, workers, shared, topology, profile, notes, ports, stats, cpus, started } =
             switch;
-        let ControlSettings { chunks, smallest_lossless_frame, .. } = settings;
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = clock::now();
         let cpus = cpus.into_iter().map(|cpu| cpu.and_then(|cpu| u32::try_from(cpu).ok()));

@@ -63,28 +63,28 @@ impl Listener {
     ///
     /// # Errors
     /// [`ListenerError`]; a file that was there and isn't a dead socket is left alone.
-    pub(super) fn bind(path: &Path) -> Result<Self, ListenerError> {
+    pub(super) fn bind(path: PathBuf) -> Result<Self, ListenerError> {
         let failed = |step| {
-            let path = path.to_path_buf();
+            let path = path.clone();
             move |source: io::Error| ListenerError::System { path, step, source }
         };
-        clear_stale(path)?;
+        clear_stale(&path)?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(failed("make its folder"))?;
         }
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)
             .map_err(|error| failed("socket")(error.into()))?;
-        let address = UnixAddr::new(path).map_err(|error| failed("its path")(error.into()))?;
+        let address = UnixAddr::new(&path).map_err(|error| failed("its path")(error.into()))?;
         bind(socket.as_raw_fd(), &address).map_err(|error| failed("bind")(error.into()))?;
-        let file = fs::symlink_metadata(path).map_err(failed("stat"))?;
+        let file = fs::symlink_metadata(&path).map_err(failed("stat"))?;
         // From here on a failure takes the file away again.
         let made = Self {
             socket: UnixListener::from_std(socket.into()),
-            path: path.to_path_buf(),
+            path: path.clone(),
             file: (file.dev(), file.ino()),
         };
-        grant(path).map_err(failed("set its mode"))?;
+        grant(&path).map_err(failed("set its mode"))?;
         let backlog = Backlog::new(BACKLOG).unwrap_or(Backlog::MAXALLOWABLE);
         listen(&made.socket, backlog).map_err(|error| failed("listen")(error.into()))?;
         Ok(made)
@@ -163,23 +163,23 @@ mod tests {
     fn dead_socket_is_replaced_and_a_live_one_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run/lab.sock");
-        let first = Listener::bind(&path).unwrap();
+        let first = Listener::bind(path.clone()).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         let group = Group::from_name(GROUP).unwrap();
         assert_eq!(mode, if group.is_some() { 0o660 } else { 0o600 });
-        assert!(matches!(Listener::bind(&path), Err(ListenerError::InUse { .. })));
+        assert!(matches!(Listener::bind(path.clone()), Err(ListenerError::InUse { .. })));
         drop(first);
         assert!(!path.exists(), "its file goes away with it");
         // A killed instance leaves its file behind.
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        drop(std::os::unix::net::UnixListener::bind(path.clone()).unwrap());
         assert!(path.exists());
-        let second = Listener::bind(&path).unwrap();
+        let second = Listener::bind(path.clone()).unwrap();
         // Somebody else's file at the same place is not removed.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "mine").unwrap();
         drop(second);
         assert!(path.exists());
-        assert!(matches!(Listener::bind(&path), Err(ListenerError::NoSocket { .. })));
+        assert!(matches!(Listener::bind(path.clone()), Err(ListenerError::NoSocket { .. })));
         assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
 }

@@ -80,8 +80,9 @@ impl Control {
 /// # Errors
 /// [`ControlError`]; then nothing was started.
 pub(crate) fn spawn(switch: Switch, settings: ControlSettings) -> Result<Control, ControlError> {
-    let listener = Listener::bind(&settings.socket)?;
-    start(Console::live(switch, settings), listener)
+    let ControlSettings { socket, chunks, smallest_lossless_frame } = settings;
+    let listener = Listener::bind(socket)?;
+    start(Console::live(switch, chunks, smallest_lossless_frame), listener)
 }
 
 /// Starts the thread for any kind of ports.

@@ -68,7 +68,10 @@ impl Rig {
                 if !silent.load(Ordering::Relaxed) {
                     serve(&boxes, &mut lab);
                 }
-                waiting.try_iter().for_each(|act| act(&mut lab));
+                // One at a time, so that a step lies between what two of them did.
+                if let Ok(act) = waiting.try_recv() {
+                    act(&mut lab);
+                }
                 lab.now = clock();
                 lab.steps(1, Nanos(0));
                 std::thread::sleep(Duration::from_micros(200));

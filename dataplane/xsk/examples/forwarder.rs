@@ -107,26 +107,29 @@ struct Run {
 impl Run {
     /// One burst each way; returns frames sent and frames for which there was no room.
     fn round(&mut self, ports: &mut [XskPort], pool: &mut XskPool) -> (u64, u64) {
-        let (mut sent, mut dropped) = (0, 0);
         let [one, two] = ports else { return (0, 0) };
-        for (from, to) in [(&mut *one, &mut *two), (two, one)] {
-            from.receive(pool, &mut self.burst);
-            for Received { handle, len } in self.burst.drain(..) {
-                let chunk = handle.chunk();
-                if to.transmit(pool, chunk, len, u64::from(chunk)) {
-                    sent += 1;
-                } else {
-                    pool.free(handle);
-                    dropped += 1;
-                }
+        let (there, back) = (self.one_way(one, two, pool), self.one_way(two, one, pool));
+        (there.0 + back.0, there.1 + back.1)
+    }
+
+    fn one_way(&mut self, from: &mut XskPort, to: &mut XskPort, pool: &mut XskPool) -> (u64, u64) {
+        let (mut sent, mut dropped) = (0, 0);
+        from.receive(pool, &mut self.burst);
+        for Received { handle, len } in self.burst.drain(..) {
+            let chunk = handle.chunk();
+            if to.transmit(pool, chunk, len, u64::from(chunk)) {
+                sent += 1;
+            } else {
+                pool.free(handle);
+                dropped += 1;
             }
-            to.kick();
-            to.completions(&mut self.done);
-            for chunk in self.done.drain(..) {
-                pool.free(FrameHandle::own(chunk as u32));
-            }
-            from.refill(pool);
         }
+        to.kick();
+        to.completions(&mut self.done);
+        for chunk in self.done.drain(..) {
+            pool.free(FrameHandle::own(chunk as u32));
+        }
+        from.refill(pool);
         (sent, dropped)
     }
 }

@@ -4,7 +4,7 @@
 //! A sink also makes its veth receive by XDP, which is what lets the peer transmit natively.
 
 use clap::{Parser, Subcommand};
-use holdfast_xsk::{Netns, NetnsHandle};
+use holdfast_xsk::Netns;
 use libbpf_rs::libbpf_sys::{self, bpf_test_run_opts};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject};
@@ -71,40 +71,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     match Options::parse().what {
         What::Send { dev, size, seconds, to, from, dscp } => {
             let frame = frame(usize::from(size), mac(&to)?, mac(&from)?, dscp);
-            send(&dev, &frame, Duration::from_secs(seconds), &stop)
+            inside(&dev, |index| send(index, &frame, Duration::from_secs(seconds), &stop))
         }
-        What::Sink { dev } => sink(&dev, &stop),
+        What::Sink { dev } => inside(&dev, |index| sink(index, &stop)),
     }
 }
 
-/// The namespace and the netdev's index in it.
-fn place(dev: &str) -> Result<(NetnsHandle, i32), Box<dyn Error>> {
+/// Does `work` with a netdev's index, inside its namespace: maps and links take a netdev of the
+/// namespace that the caller is in.
+fn inside(
+    dev: &str,
+    work: impl FnOnce(i32) -> Result<(), Box<dyn Error>> + Send,
+) -> Result<(), Box<dyn Error>> {
     let (netns, ifname) = match dev.rsplit_once('/') {
         Some((netns, ifname)) => (Netns::parse(Some(netns)), ifname),
         None => (Netns::Own, dev),
     };
-    let netns = netns.open()?;
-    let index = netns.run(|| nix::net::if_::if_nametoindex(ifname))??;
-    Ok((netns, index as i32))
+    let all = || {
+        let index = nix::net::if_::if_nametoindex(ifname).map_err(|e| format!("{dev}: {e}"))?;
+        work(index as i32).map_err(|e| e.to_string())
+    };
+    Ok(netns.open()?.run(all)??)
 }
 
-fn send(dev: &str, frame: &[u8], span: Duration, stop: &AtomicBool) -> Result<(), Box<dyn Error>> {
-    let (netns, index) = place(dev)?;
+fn send(index: i32, frame: &[u8], span: Duration, stop: &AtomicBool) -> Result<(), Box<dyn Error>> {
     let mut storage = MaybeUninit::<OpenObject>::uninit();
     let skel = skeleton::XdpBenchSkelBuilder::default().open(&mut storage)?.load()?;
     let program = skel.progs.bench_source.as_fd().as_raw_fd();
+    skel.maps.target.update(&[0; 4], &index.to_ne_bytes(), MapFlags::ANY)?;
     let start = Instant::now();
     let mut frames = 0u64;
-    // The map takes a netdev of the namespace that the caller is in.
-    netns.run(|| -> Result<(), String> {
-        let value = index.to_ne_bytes();
-        let entered = skel.maps.target.update(&[0; 4], &value, MapFlags::ANY);
-        entered.map_err(|e| e.to_string())?;
-        while start.elapsed() < span && !stop.load(Ordering::Relaxed) {
-            frames += u64::from(run(program, frame).map_err(|e| e.to_string())?);
-        }
-        Ok(())
-    })??;
+    while start.elapsed() < span && !stop.load(Ordering::Relaxed) {
+        frames += u64::from(run(program, frame)?);
+    }
     let seconds = start.elapsed().as_secs_f64();
     let rate = frames as f64 / seconds;
     println!("{}", serde_json::json!({ "frames": frames, "seconds": seconds, "fps": rate }));
@@ -131,13 +130,11 @@ fn run(program: i32, frame: &[u8]) -> std::io::Result<u32> {
     }
 }
 
-fn sink(dev: &str, stop: &AtomicBool) -> Result<(), Box<dyn Error>> {
-    let (netns, index) = place(dev)?;
+fn sink(index: i32, stop: &AtomicBool) -> Result<(), Box<dyn Error>> {
     let mut storage = MaybeUninit::<OpenObject>::uninit();
     let skel = skeleton::XdpBenchSkelBuilder::default().open(&mut storage)?.load()?;
-    let attach = || skel.progs.bench_sink.attach_xdp(index).map_err(|e| e.to_string());
-    let _link = netns.run(attach)??;
-    eprintln!("counting at {dev}");
+    let _link = skel.progs.bench_sink.attach_xdp(index)?;
+    eprintln!("counting");
     let start = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));

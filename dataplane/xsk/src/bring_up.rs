@@ -2,7 +2,7 @@
 
 use crate::error::XskError;
 use crate::ethtool::{Channels, Ethtool, Feature, Pause};
-use crate::netns::NetnsHandle;
+use crate::netns::{NetnsHandle, NetnsMark};
 use crate::peer;
 use crate::rtnetlink::{Netdev, Rtnetlink, Which};
 use nix::libc;
@@ -60,7 +60,7 @@ enum Undo {
 }
 
 struct Done {
-    netns: NetnsHandle,
+    netns: NetnsMark,
     ifindex: u32,
     undo: Undo,
 }
@@ -164,7 +164,7 @@ impl BringUp {
         from: &dyn fmt::Display,
         to: &dyn fmt::Display,
     ) {
-        self.done.push(Done { netns: netns.clone(), ifindex: dev.index, undo });
+        self.done.push(Done { netns: netns.mark(), ifindex: dev.index, undo });
         self.changes.push(Change {
             device: format!("{}/{}", netns.name(), dev.name),
             what: what.into(),
@@ -279,10 +279,11 @@ impl BringUp {
         }
     }
 
-    /// Puts back what was changed, last first. A netdev that is gone needs nothing.
+    /// Puts back what was changed, last first. A netdev or namespace that is gone needs nothing.
     pub(crate) fn restore(&mut self) {
         self.promiscuous = None;
         for Done { netns, ifindex, undo } in std::mem::take(&mut self.done).into_iter().rev() {
+            let Some(netns) = netns.find() else { continue };
             let work = || -> io::Result<()> {
                 let netlink = Rtnetlink::open()?;
                 let Ok(dev) = netlink.netdev(Which::Index(ifindex)) else { return Ok(()) };

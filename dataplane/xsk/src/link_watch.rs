@@ -1,7 +1,7 @@
 //! News of a port's netdev: link down and up, MTU changed, gone.
 
 use crate::error::XskError;
-use crate::rtnetlink::{messages, Netdev};
+use crate::rtnetlink::{messages, Netdev, Rtnetlink, Which};
 use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -32,20 +32,26 @@ pub(crate) struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Subscribes in the calling thread's namespace; the socket stays in it.
-    pub(crate) fn subscribe(port: &str, dev: &Netdev) -> Result<Self, XskError> {
-        let open = || -> io::Result<Socket> {
+    /// Subscribes in the calling thread's namespace; the socket stays in it. The netdev is looked
+    /// at afterwards, so that no change falls in between.
+    pub(crate) fn subscribe(port: &str, ifindex: u32) -> Result<Self, XskError> {
+        let open = || -> io::Result<Self> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
             socket.bind(&SocketAddr::new(0, libc::RTMGRP_LINK as u32))?;
             socket.set_non_blocking(true)?;
-            Ok(socket)
+            let dev = Rtnetlink::open()?.netdev(Which::Index(ifindex))?;
+            Ok(Self { socket, ifindex, up: dev.up, mtu: dev.mtu })
         };
-        let socket = open().map_err(|source| XskError::Link {
+        open().map_err(|source| XskError::Link {
             port: port.to_owned(),
             step: "subscribe to link news",
             source,
-        })?;
-        Ok(Self { socket, ifindex: dev.index, up: dev.up, mtu: dev.mtu })
+        })
+    }
+
+    /// Whether the link was up by the latest news.
+    pub(crate) fn is_up(&self) -> bool {
+        self.up
     }
 
     /// Takes all news; never blocks. Only changes are reported.

@@ -8,7 +8,7 @@ use crate::socket::XskSocket;
 use libbpf_rs::libbpf_sys::{self, bpf_link_create_opts};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, Xdp, XdpFlags};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, PrintLevel, Xdp, XdpFlags};
 use std::io;
 use std::mem::{size_of, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -175,8 +175,14 @@ pub(crate) struct Loaded {
     pub(crate) frags: bool,
 }
 
+/// libbpf's own words go to the log, where debug messages are wanted.
+fn hush() {
+    libbpf_rs::set_print(Some((PrintLevel::Debug, |_, text| log::debug!("{}", text.trim_end()))));
+}
+
 /// Loads the program, without fragments where the kernel knows none.
 pub(crate) fn load(port: &str) -> Result<Loaded, XskError> {
+    hush();
     load_with(true)
         .or_else(|_| load_with(false))
         .map_err(|e| XskError::Program { port: port.to_owned(), reason: format!("{e:#}") })

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,17 +59,35 @@ impl fmt::Display for Netns {
     }
 }
 
-/// An open network namespace: it stays alive as long as the handle.
+/// An open network namespace: it stays alive as long as the handle, so keep none for long. What
+/// must be found again later is a [`NetnsMark`].
 #[derive(Clone, Debug)]
 pub struct NetnsHandle {
     file: Arc<File>,
+    path: PathBuf,
     name: String,
+}
+
+/// Where a namespace was and which one it was, without keeping it alive.
+#[derive(Clone, Debug)]
+pub(crate) struct NetnsMark {
+    path: PathBuf,
+    name: String,
+    inode: u64,
+}
+
+impl NetnsMark {
+    /// The namespace, if it is still there and still the same one.
+    pub(crate) fn find(&self) -> Option<NetnsHandle> {
+        let found = NetnsHandle::open(&self.path, self.name.clone()).ok()?;
+        (found.inode() == Some(self.inode)).then_some(found)
+    }
 }
 
 impl NetnsHandle {
     pub(crate) fn open(path: &Path, name: String) -> Result<Self, XskError> {
         match File::open(path) {
-            Ok(file) => Ok(Self { file: Arc::new(file), name }),
+            Ok(file) => Ok(Self { file: Arc::new(file), path: path.to_owned(), name }),
             Err(source) => Err(XskError::Netns { netns: name, source }),
         }
     }
@@ -76,6 +95,16 @@ impl NetnsHandle {
     /// Its name or path.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    fn inode(&self) -> Option<u64> {
+        self.file.metadata().ok().map(|file| file.ino())
+    }
+
+    /// How to find it again.
+    pub(crate) fn mark(&self) -> NetnsMark {
+        let inode = self.inode().unwrap_or(0);
+        NetnsMark { path: self.path.clone(), name: self.name.clone(), inode }
     }
 
     /// Runs `work` inside, on a thread of its own: a thread that has changed its namespace is

@@ -186,7 +186,7 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
         let slots = crate::sizing::CONTROL_CHUNKS;
         return Err(XskError::ControlSlots { port, slots });
     };
-    let link = Arc::new(LinkState::new(dev.up));
+    let link = Arc::new(LinkState::new(watch.is_up()));
     let rings = (config.rings.rx, config.rings.tx);
     let xsk = XskPort::new(memory, sockets, rings, reserved, Arc::clone(&link), port_maps);
     let notes = bring_up.notes.iter().cloned().chain(attached.note.clone()).collect();
@@ -229,7 +229,7 @@ fn bind_all(
     queues: u32,
     loaded: &Loaded,
 ) -> Result<Bound, XskError> {
-    let watch = LinkWatch::subscribe(port, dev)?;
+    let watch = LinkWatch::subscribe(port, dev.index)?;
     let attached = loader::attach(loaded, port, dev.index, config.xdp)?;
     let mut sockets = Vec::new();
     let mut modes = modes(config.copy, dev.mtu, attached.mode, loaded.frags);

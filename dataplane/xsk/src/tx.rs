@@ -206,3 +206,81 @@ impl InFlight {
         self.fragments > 1 && rest.skip(1).any(|at| at == chunk)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use crate::sizing::Layout;
+
+    /// A sender over a memory whose chunks 0.. are frames of one fragment.
+    fn sender(ring: u32) -> Sender {
+        let (memory, _) = Memory::new(&Layout::even(64, 1).unwrap()).unwrap();
+        for chunk in 0..64 {
+            memory.0.describe(chunk, Fragment::new(256, 60, None).unwrap());
+        }
+        let control = memory.0.take_control().unwrap();
+        Sender::new(memory.0, ring, control)
+    }
+
+    fn link(sender: &Sender, chunk: u32, next: u32) {
+        sender.shared.describe(chunk, Fragment::new(256, 3840, Some(next)).unwrap());
+    }
+
+    #[test]
+    fn completions_in_any_order_give_each_token_once() {
+        let mut sender = sender(64);
+        for chunk in 0..8 {
+            assert!(sender.stage(chunk, 100 + u64::from(chunk)));
+        }
+        let order = [3, 0, 1, 7, 2, 6, 4, 5];
+        for (n, chunk) in order.into_iter().enumerate() {
+            assert_eq!(sender.landed(chunk), Some(100 + u64::from(chunk)));
+            assert_eq!(sender.landed(chunk), None);
+            assert_eq!(sender.used(), 7 - n as u32);
+        }
+        assert!(sender.flights.is_empty());
+    }
+
+    #[test]
+    fn a_frame_of_fragments_is_complete_with_the_last_one() {
+        let mut sender = sender(64);
+        link(&sender, 10, 20);
+        link(&sender, 20, 30);
+        assert!(sender.stage(10, 1) && sender.stage(11, 2));
+        let more: Vec<bool> = sender.data.iter().map(|d| d.options != 0).collect();
+        assert_eq!(more, [true, true, false, false]);
+        assert_eq!(sender.landed(30), None);
+        assert_eq!(sender.landed(11), Some(2));
+        assert_eq!(sender.landed(10), None);
+        assert_eq!(sender.landed(20), Some(1));
+        assert_eq!((sender.used(), sender.flights.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_frame_that_fits_in_part_is_not_staged() {
+        let mut sender = sender(32);
+        assert_eq!(sender.room(), 32 - CONTROL_SLOTS);
+        (0..14).for_each(|chunk| assert!(sender.stage(chunk, 0)));
+        link(&sender, 20, 21);
+        link(&sender, 21, 22);
+        assert!(!sender.stage(20, 9));
+        assert_eq!((sender.data.len(), sender.room(), sender.flights.len()), (14, 2, 14));
+        link(&sender, 30, 31);
+        assert!(sender.stage(30, 9));
+        assert_eq!(sender.room(), 0);
+        assert!(sender.stage_control(&[0; 60]));
+    }
+
+    #[test]
+    fn frames_that_are_abandoned_give_their_tokens_once() {
+        let mut sender = sender(64);
+        (0..40).for_each(|chunk| assert!(sender.stage(chunk, chunk.into())));
+        assert_eq!(sender.landed(5), Some(5));
+        let mut done = Vec::new();
+        sender.abandon(&mut done);
+        sender.abandon(&mut done);
+        assert_eq!(done, (0..40).filter(|n| *n != 5).collect::<Vec<u64>>());
+        assert_eq!((sender.used(), sender.close().0.len()), (0, 0));
+    }
+}

@@ -96,13 +96,13 @@ pub fn connect(ends: [VethEnd<'_>; 2], mtu: u16) -> Result<(), LabError> {
     run(a
         .netns
         .ip()
-        .args(["link", "add", a.ifname, "mtu", &mtu, "address", a.mac])
+        .args(["link", "add", "name", a.ifname, "mtu", &mtu, "address", a.mac])
         .args(one_queue)
         .args(["type", "veth", "peer", "name", b.ifname, "mtu", &mtu, "address", b.mac])
         .args(one_queue)
         .args(["netns", b.netns.name()]))?;
     for end in ends {
-        run(end.netns.ip().args(["link", "set", end.ifname, "up"]))?;
+        run(end.netns.ip().args(["link", "set", "dev", end.ifname, "up"]))?;
     }
     Ok(())
 }

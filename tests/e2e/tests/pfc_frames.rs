@@ -8,27 +8,40 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
 const MAC_CONTROL: [&str; 2] = ["--ethertype", "0x8808"];
-/// The time in XOFF frames of `veth-lab-1g`, quanta.
-const QUANTA: &str = "4096";
+/// 1000 frames of 5 cells: more than Guaranteed + XOFF of the profile. Slow enough not to pause by
+/// RX backlog before that.
+const FLOW: &str = "dscp=26,qp=0x21,size=1086,rate=200M,count=1000";
+/// Frames that come after the pause all the same.
+const LATE: u32 = 20;
 
-/// 1000 frames of 5 cells: more than Guaranteed + XOFF of the profile, less than Headroom beyond.
-const FLOW: &str = "dscp=26,size=1086,count=1000";
-
-/// h1 fills its PG behind a hold of h3 until it is paused and refreshed, then h3 is released.
+/// h1 fills its PG behind a hold of h3 until it is paused and refreshed; some frames are late and
+/// go to Headroom; then h3 is released.
 fn pause_and_resume(lab: &mut Lab) -> TestResult {
-    let receiver = lab.endpoint("h3", &["receive", "--expect", "1000"])?;
+    let total = 1000 + u64::from(LATE);
+    let receiver = lab.endpoint("h3", &["receive", "--expect", &total.to_string()])?;
     lab.switch("sw")?.hold("h3")?;
     let sender = lab.send("h1", "h3", &[FLOW], &[])?;
     let switch = lab.switch("sw")?;
     wait_for("h1 isn't paused and refreshed", SOON, || {
-        let sent = switch.pfc("h1")?.priorities[3].transmitted;
-        Ok((sent.xoff == 1 && sent.refresh >= 3).then_some(()))
+        let (pg, sent) = (switch.pg("h1", 3)?, switch.pfc("h1")?.priorities[3].transmitted);
+        Ok((pg.xoff && sent.refresh >= 3).then_some(()))
+    })?;
+    let late = |psn| {
+        let ecn = Ecn::Ect0;
+        Roce { from: 1, to: 3, ip: Ip::V4, dscp: 26, ecn, tags: &[], len: 1086, psn }.bytes()
+    };
+    lab.inject("h1", &(0..LATE).map(late).collect::<Vec<_>>())?;
+    let switch = lab.switch("sw")?;
+    wait_for("the late frames aren't in Headroom", SOON, || {
+        Ok((switch.pg("h1", 3)?.occupancy.headroom >= 5 * LATE).then_some(()))
     })?;
     switch.release("h3")?;
     let (sent, received) = (sender.report(SOON)?, receiver.report(SOON)?);
     assert_eq!(sent["sent"], 1000);
-    assert_eq!((&received["received"], &received["lost"]), (&1000.into(), &0.into()));
-    assert_eq!(sent["flows_sent"][0]["next_psn"], received["flows_received"][0]["next_psn"]);
+    assert_eq!((&received["received"], &received["lost"]), (&total.into(), &0.into()));
+    let flows = received["flows_received"].as_array().expect("flows");
+    let flow = flows.iter().find(|flow| flow["qp"] == 0x21).expect("the sender's flow");
+    assert_eq!(sent["flows_sent"][0]["next_psn"], flow["next_psn"]);
     // The sender too, with its own parser, saw the pause and its end.
     assert!(sent["xoff"][3].as_u64() > Some(0) && sent["xon"][3].as_u64() > Some(0), "{sent}");
     Ok(())
@@ -40,6 +53,7 @@ fn assert_decoded(lab: &mut Lab, frames: &[Captured]) -> TestResult {
     let fields: Vec<_> = fields.into_iter().chain(times.iter().map(String::as_str)).collect();
     let rows = tshark::decode(frames, &fields, lab.folder())?;
     let port = lab.switch("sw")?.port("h1")?;
+    let quanta = lab.switch("sw")?.pfc("h1")?.pause_quanta.to_string();
     let mut sequence = Vec::new();
     for row in &rows {
         assert_eq!(row[0], "01:80:c2:00:00:01");
@@ -51,14 +65,16 @@ fn assert_decoded(lab: &mut Lab, frames: &[Captured]) -> TestResult {
         others.for_each(|field| assert!(row[field] == "0" || row[field].is_empty(), "{row:?}"));
         sequence.push(row[8].as_str());
     }
-    let (last, pauses) = sequence.split_last().expect("PFC frames at h1");
-    assert_eq!(*last, "0", "XON follows XOFF: {sequence:?}");
-    assert!(pauses.len() >= 4 && pauses.iter().all(|time| *time == QUANTA), "{sequence:?}");
+    assert!(sequence.iter().all(|time| *time == "0" || *time == quanta), "{sequence:?}");
+    assert_eq!(sequence.first(), Some(&quanta.as_str()));
+    assert_eq!(sequence.last(), Some(&"0"), "XON follows XOFF: {sequence:?}");
+    assert!(sequence.windows(2).all(|pair| pair != ["0", "0"]), "XON twice: {sequence:?}");
     // Nothing behind the eight times but padding.
     assert!(frames.iter().all(|frame| frame.bytes[34..].iter().all(|byte| *byte == 0)));
     let counted = lab.switch("sw")?.pfc("h1")?.priorities[3].transmitted;
-    let counts = (counted.xoff, counted.refresh, counted.xon);
-    assert_eq!(counts, (1, pauses.len() as u64 - 1, 1));
+    let ends = sequence.iter().filter(|time| **time == "0").count() as u64;
+    assert_eq!((counted.xoff, counted.xon), (ends, ends));
+    assert_eq!(counted.refresh, sequence.len() as u64 - 2 * ends);
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! XOFF, XON and Headroom to the cell, on real frames (SPEC 3.2 to 3.4).
 
+#![allow(clippy::panic)]
+
 use holdfast_api::amount::{CellAmount, XoffAmount};
-use holdfast_api::message::{Call, Edge, SetPg, SetReply};
+use holdfast_api::message::{Call, Edge, SetPg, SetReply, SetWred};
 use holdfast_api::profile_doc::XonModeDoc;
 use holdfast_e2e::frames::{Ip, Roce};
 use holdfast_e2e::wait::wait_for;
@@ -24,15 +26,19 @@ fn frames(from: u8, to: u8, len: usize, count: u32) -> Vec<Vec<u8>> {
 
 /// h1's lossless PG with small numbers; XON as an offset or as a level.
 fn set_thresholds(lab: &mut Lab, mode: XonModeDoc) -> TestResult {
+    let cells = |n| Some(CellAmount::Cells(n));
+    // Marking must stay below the level at which the PG resumes.
+    let wred = SetWred { queue: 3, kmin: cells(100), kmax: cells(600), ..SetWred::default() };
+    let _: SetReply = lab.switch("sw")?.call(Call::SetWred(wred))?;
     let xon = if mode == XonModeDoc::Offset { XON } else { XOFF - XON };
     let set = SetPg {
         port: Some("h1".to_owned()),
         pg: 3,
         xoff: Some(XoffAmount::At(CellAmount::Cells(XOFF))),
-        xon: Some(CellAmount::Cells(xon)),
+        xon: cells(xon),
         xon_mode: Some(mode),
-        limit: Some(CellAmount::Cells(LIMIT)),
-        headroom: Some(CellAmount::Cells(HEADROOM)),
+        limit: cells(LIMIT),
+        headroom: cells(HEADROOM),
         ..SetPg::default()
     };
     let _: SetReply = lab.switch("sw")?.call(Call::SetPg(set))?;

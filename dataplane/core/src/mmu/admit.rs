@@ -46,12 +46,10 @@ impl Mmu {
         len: FrameLen,
         edge: &mut impl FnMut(Edge),
     ) -> Result<Charge, DropReason> {
-        let Some(port_spec) = profile.port(port) else { return Err(DropReason::LossyIngress) };
+        let Some(site) = self.owned_site(profile, port, pg) else {
+            return Err(DropReason::LossyIngress);
+        };
         let cells = len.to_cells(profile.cell());
-        if self.account(port, pg).lender.load() != Sources::named(&port_spec.pgs[pg]) {
-            self.try_move(profile, port, pg);
-        }
-        let site = self.site_of(profile, port_spec, port, pg);
         let mut held = Held::default();
         let (before, verdict) = loop {
             let word = site.account.word.load();

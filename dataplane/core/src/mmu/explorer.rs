@@ -101,7 +101,7 @@ impl super::Mmu {
 
     /// Cells lent by a pool at this instant.
     pub fn latest_lent(&self, pool: super::PoolId) -> super::Cells {
-        super::Cells(switch::value(&*self.pools[pool.index()]) as u32)
+        super::Cells(switch::value(&*self.pools[pool.index() % super::POOLS]) as u32)
     }
 
     /// Cells lent by the shared headroom pool at this instant.

@@ -1,7 +1,7 @@
 //! The invariants of SPEC 3.7, for tests and the simulator.
 
 use super::pool::{Pool, Read};
-use super::{Mmu, PgId, PoolId, PortId, Profile, MAX_POOLS};
+use super::{Mmu, PgId, PoolId, PortId, Profile, POOLS};
 use crate::units::Cells;
 use thiserror::Error;
 
@@ -75,8 +75,8 @@ impl Mmu {
         profile: &Profile,
         outstanding: impl Fn(PortId, PgId) -> Cells,
     ) -> Result<(), Violation> {
-        let mut service = [Cells::ZERO; MAX_POOLS];
-        let mut excess = [Cells::ZERO; MAX_POOLS];
+        let mut service = [Cells::ZERO; POOLS];
+        let mut excess = [Cells::ZERO; POOLS];
         let mut shared_headroom = Cells::ZERO;
         for (port, pg) in Self::every_pg() {
             let account = self.account(port, pg);
@@ -86,7 +86,7 @@ impl Mmu {
             if charged != receipts {
                 return Err(Violation::Receipts { port, pg, charged, outstanding: receipts });
             }
-            let lent = &mut service[sources.pool()];
+            let lent = &mut service[sources.pool() % POOLS];
             *lent = lent.saturating_add(word.service());
             if sources.shared_headroom() {
                 shared_headroom = shared_headroom.saturating_add(word.headroom());
@@ -99,7 +99,7 @@ impl Mmu {
             if !spec.lossless && word.in_xoff() {
                 return Err(Violation::LossyXoff { port, pg });
             }
-            let over = &mut excess[spec.pool.index() % MAX_POOLS];
+            let over = &mut excess[spec.pool.index() % POOLS];
             *over = over.saturating_add(word.guaranteed().saturating_sub(spec.guaranteed));
             if !spec.headroom_pool {
                 *over = over.saturating_add(headroom.saturating_sub(spec.headroom));

@@ -47,8 +47,10 @@ use lender::{Lender, Sources};
 use pool::Pool;
 use watermark::Watermark;
 
-/// Ports with accounts; the explorer's models have two, for each atomic costs it time.
+// How many of each there are. The explorer's switches are smaller: each atomic costs it time.
 const PORTS: usize = if cfg!(loom) { 2 } else { MAX_PORTS };
+const PGS: usize = if cfg!(loom) { 1 } else { PgId::COUNT };
+const POOLS: usize = if cfg!(loom) { 2 } else { MAX_POOLS };
 
 /// One PG's account, on cache lines of its own.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ struct PgAccount {
 /// One port's accounts.
 #[derive(Debug)]
 struct PortAccounts {
-    pgs: [CachePadded<PgAccount>; PgId::COUNT],
+    pgs: [CachePadded<PgAccount>; PGS],
     edges: CachePadded<PortEdges>,
 }
 
@@ -71,7 +73,7 @@ struct PortAccounts {
 #[derive(Debug)]
 pub struct Mmu {
     ports: Box<[PortAccounts; PORTS]>,
-    pools: [CachePadded<Pool>; MAX_POOLS],
+    pools: [CachePadded<Pool>; POOLS],
     headroom_pool: CachePadded<Pool>,
     egress: CachePadded<Pool>,
     /// The generation that all workers run ([`Mmu::settle`]).
@@ -118,14 +120,33 @@ impl Mmu {
 
     #[inline]
     fn account(&self, port: PortId, pg: PgId) -> &PgAccount {
-        &self.port(port).pgs[pg.index()]
+        &self.port(port).pgs[pg.index() % PGS]
     }
 
     /// Everything that concerns one PG under one profile; `None` for a port it doesn't have.
     #[inline]
     fn site<'a>(&'a self, profile: &'a Profile, port: PortId, pg: PgId) -> Option<Site<'a>> {
         let port_spec = profile.port(port)?;
-        Some(self.site_of(profile, port_spec, port, pg))
+        let sources = self.account(port, pg).lender.load();
+        Some(self.site_of(profile, port_spec, port, pg, sources))
+    }
+
+    /// The same for the port's owner, who also moves the PG to the pools that its profile names.
+    #[inline]
+    fn owned_site<'a>(&'a self, profile: &'a Profile, port: PortId, pg: PgId) -> Option<Site<'a>> {
+        let port_spec = profile.port(port)?;
+        let lender = &self.account(port, pg).lender;
+        let mut sources = lender.load();
+        if sources != Sources::named(&port_spec.pgs[pg]) {
+            self.try_move(profile, port, pg);
+            sources = lender.load();
+        }
+        Some(self.site_of(profile, port_spec, port, pg, sources))
+    }
+
+    #[inline]
+    fn pool_at(&self, sources: Sources) -> &Pool {
+        &self.pools[sources.pool() % POOLS]
     }
 
     #[inline]
@@ -135,10 +156,10 @@ impl Mmu {
         port_spec: &'a PortSpec,
         port: PortId,
         pg: PgId,
+        sources: Sources,
     ) -> Site<'a> {
         let spec = &port_spec.pgs[pg];
         let account = self.account(port, pg);
-        let sources = account.lender.load();
         Site {
             mmu: self,
             profile,
@@ -147,7 +168,7 @@ impl Mmu {
             port_spec,
             spec,
             account,
-            pool: &self.pools[sources.pool()],
+            pool: self.pool_at(sources),
             pool_size: profile.pool_size(sources.pool_id()),
             shared_headroom: sources.shared_headroom(),
         }

@@ -32,7 +32,7 @@ impl Mmu {
             self.headroom_pool.give(taken.headroom);
         }
         if taken.service > Cells::ZERO {
-            self.pools[visit.sources.pool()].give(taken.service);
+            self.pool_at(visit.sources).give(taken.service);
             // Read again: XOFF may have been set by a charge that missed what was returned here.
             left = account.word.load();
         }

@@ -1,18 +1,18 @@
 //! Sizes that change while cells are in use (SPEC 3.6).
 
-use super::{Mmu, PoolId, PortId, Profile, PORTS};
-use crate::ids::{PgId, MAX_POOLS};
+use super::{Mmu, PoolId, PortId, Profile, PGS, POOLS, PORTS};
+use crate::ids::PgId;
 use crate::units::Cells;
 
 impl Mmu {
     /// Withholds from each pool the cells that PGs still hold above a private size which feeds it.
     /// By every worker at adoption. A profile older than the last one changes nothing.
     pub fn recompute_withheld(&self, profile: &Profile) {
-        let mut withheld = [Cells::ZERO; MAX_POOLS];
+        let mut withheld = [Cells::ZERO; POOLS];
         for (number, port) in profile.spec().ports.iter().enumerate().take(PORTS) {
-            for (pg, spec) in port.pgs.iter() {
+            for (pg, spec) in port.pgs.iter().take(PGS) {
                 let word = self.account(PortId::from_bits(number as u8), pg).word.load();
-                let pool = &mut withheld[spec.pool.index() % MAX_POOLS];
+                let pool = &mut withheld[spec.pool.index() % POOLS];
                 *pool = pool.saturating_add(word.guaranteed().saturating_sub(spec.guaranteed));
                 if !spec.headroom_pool {
                     *pool = pool.saturating_add(word.headroom().saturating_sub(spec.headroom));
@@ -38,6 +38,7 @@ impl Mmu {
 
     /// All PGs that have an account.
     pub(super) fn every_pg() -> impl Iterator<Item = (PortId, PgId)> {
-        (0..PORTS as u8).flat_map(|n| PgId::all().map(move |pg| (PortId::from_bits(n), pg)))
+        (0..PORTS as u8)
+            .flat_map(|n| PgId::all().take(PGS).map(move |pg| (PortId::from_bits(n), pg)))
     }
 }

@@ -4,7 +4,7 @@ use super::account::Segments;
 use super::limits::Levels;
 use super::pool::{Pool, Read};
 use super::watermark::View;
-use super::{Mmu, PgId, PoolId, PortId, Profile, MAX_POOLS};
+use super::{Mmu, PgId, PoolId, PortId, Profile, POOLS};
 use crate::units::Cells;
 
 /// One PG at one instant.
@@ -67,7 +67,7 @@ impl Mmu {
 
     /// A Service pool of the ingress view.
     pub fn pool(&self, profile: &Profile, pool: PoolId) -> PoolSnapshot {
-        pool_snapshot(&self.pools[pool.index() % MAX_POOLS], profile.pool_size(pool))
+        pool_snapshot(&self.pools[pool.index() % POOLS], profile.pool_size(pool))
     }
 
     /// The pool that the PG's Service comes from now: the profile's, or the old one while cells
@@ -98,7 +98,7 @@ impl Mmu {
 
     /// The most cells that a Service pool has lent.
     pub fn pool_watermark(&self, pool: PoolId, view: View) -> Cells {
-        self.pools[pool.index() % MAX_POOLS].peak(view)
+        self.pools[pool.index() % POOLS].peak(view)
     }
 
     /// The most cells that the shared headroom pool has lent.

@@ -22,11 +22,9 @@ impl Mmu {
         if !self.in_xoff(port, pg) {
             return;
         }
-        let Some(port_spec) = profile.port(port) else { return };
-        if self.account(port, pg).lender.load() != Sources::named(&port_spec.pgs[pg]) {
-            self.try_move(profile, port, pg);
+        if let Some(site) = self.owned_site(profile, port, pg) {
+            site.leave_xoff(Read::Recent, edge);
         }
-        self.site_of(profile, port_spec, port, pg).leave_xoff(Read::Recent, edge);
     }
 
     /// Entry and exit at a profile change, by every worker for each PG it may charge or release,

@@ -147,8 +147,7 @@ impl Lab {
         let count = spec.ports.len();
         let profile = Arc::new(Profile::new(1, spec).unwrap());
         let owner = |n: usize| WorkerId::new((n % workers) as u8).unwrap();
-        let place =
-            |n| PortPlace { owner: owner(n), wire_peer: None, vlans: Vec::new(), pvid: 1 };
+        let place = |n| PortPlace { owner: owner(n), wire_peer: None, vlans: Vec::new(), pvid: 1 };
         let topology =
             Arc::new(Topology::new((0..count).map(place), false, ReservedGroups::Forward));
         let chunks = profile.spec().total.0 + 4096;

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 /// What a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// A frame of so many cells comes in at port 0, PG 3.
+    /// A frame of so many cells comes in at port 0, PG 0.
     Admit(u32),
-    /// A frame of so many cells comes in at port 1, PG 3, which draws from the same pools.
+    /// A frame of so many cells comes in at port 1, PG 0, which draws from the same pools.
     AdmitOther(u32),
     /// One of the frames of port 0 leaves.
     Release,
@@ -36,7 +36,7 @@ impl Scenario {
     }
 
     fn profile(&self) -> Profile {
-        let one = || port_spec(ONE_CELL_MTU, &[(3, self.account)]);
+        let one = || port_spec(ONE_CELL_MTU, &[(0, self.account)]);
         let mut plain = spec(&[self.pool_size], vec![one(), one()]);
         if self.account.headroom_pool {
             plain.headroom_pool = self.account.headroom;
@@ -57,7 +57,7 @@ struct Pending {
 /// What both workers share.
 struct Stage {
     mmu: Mmu,
-    profile: Profile,
+    profile: Arc<Profile>,
     account: PgSpec,
     pending: Mutex<[Option<Pending>; 2]>,
 }
@@ -69,7 +69,7 @@ impl Stage {
 
     /// Steps 1 to 4 of SPEC 3.2 on the values of this instant.
     fn fits(&self, on: u8, n: u32) -> bool {
-        let word = self.mmu.latest(port(on), pg(3));
+        let word = self.mmu.latest(port(on), pg(0));
         let free = self.free();
         let levels = Levels::at(&self.account, free);
         let shared = self.profile.spec().headroom_pool.0 - self.mmu.latest_headroom_lent().0;
@@ -82,10 +82,13 @@ impl Stage {
 
     /// After every change: SPEC 3.7 on the latest values.
     fn observe(&self) {
-        let words = [0, 1].map(|on| self.mmu.latest(port(on), pg(3)));
+        let words = [0, 1].map(|on| self.mmu.latest(port(on), pg(0)));
         for word in words {
             let account = &self.account;
-            assert!(word.headroom() == Cells(0) || word.in_xoff(), "Headroom without XOFF: {word:?}");
+            assert!(
+                word.headroom() == Cells(0) || word.in_xoff(),
+                "Headroom without XOFF: {word:?}"
+            );
             assert!(word.guaranteed() <= account.guaranteed, "{word:?}");
             assert!(word.headroom() <= account.headroom, "{word:?}");
         }
@@ -106,7 +109,7 @@ impl Stage {
     fn admit(&self, worker: usize, on: u8, n: u32) -> Option<Charge> {
         let refusable = !self.fits(on, n);
         self.pending.lock().unwrap()[worker] = Some(Pending { on, cells: n, refusable });
-        let outcome = self.mmu.admit(&self.profile, port(on), pg(3), frame(n), &mut |_| {});
+        let outcome = self.mmu.admit(&self.profile, port(on), pg(0), frame(n), &mut |_| {});
         let pending = self.pending.lock().unwrap()[worker].take().unwrap();
         match outcome {
             Ok(charge) => Some(charge),
@@ -129,7 +132,7 @@ impl Stage {
                     self.mmu.release(&self.profile, receipts.remove(at), &mut |_| {});
                 }
                 Op::Reevaluate => {
-                    self.mmu.reevaluate(&self.profile, port(0), pg(3), &mut |_| {});
+                    self.mmu.reevaluate(&self.profile, port(0), pg(0), &mut |_| {});
                 }
             }
         }
@@ -145,9 +148,9 @@ impl Stage {
         };
         self.mmu.check(&self.profile, held).unwrap();
         if alone {
-            let now = self.mmu.pg(&self.profile, port(0), pg(3));
+            let now = self.mmu.pg(&self.profile, port(0), pg(0));
             let mut left = false;
-            self.mmu.reevaluate(&self.profile, port(0), pg(3), &mut |_| left = true);
+            self.mmu.reevaluate(&self.profile, port(0), pg(0), &mut |_| left = true);
             assert!(!left, "stuck in XOFF: {now:?}");
             let over = now.service >= now.xoff_eff.max(Cells(1));
             assert!(now.xoff || !over, "XOFF was missed: {now:?}");
@@ -157,8 +160,8 @@ impl Stage {
         }
         assert!(self.mmu.idle());
         for on in [0, 1] {
-            self.mmu.reevaluate(&self.profile, port(on), pg(3), &mut |_| {});
-            assert!(!self.mmu.in_xoff(port(on), pg(3)), "an empty PG stuck in XOFF");
+            self.mmu.reevaluate(&self.profile, port(on), pg(0), &mut |_| {});
+            assert!(!self.mmu.in_xoff(port(on), pg(0)), "an empty PG stuck in XOFF");
         }
     }
 }
@@ -168,18 +171,17 @@ pub(crate) fn explore(scenario: &Scenario, first: &[Op], second: &[Op]) -> u64 {
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
     let (scenario, first, second) = (scenario.clone(), first.to_vec(), second.to_vec());
-    let others = [&first, &second].iter().any(|ops| {
-        ops.iter().any(|op| matches!(op, Op::AdmitOther(_)))
-    });
+    let others =
+        [&first, &second].iter().any(|ops| ops.iter().any(|op| matches!(op, Op::AdmitOther(_))));
+    let profile = Arc::new(scenario.profile());
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = None;
+    builder.preemption_bound = std::env::var("PB").ok().map(|n| n.parse().unwrap());
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         explorer::begin();
-        let profile = scenario.profile();
         let stage = Arc::new(Stage {
             mmu: Mmu::new(&profile),
-            profile,
+            profile: Arc::clone(&profile),
             account: scenario.account,
             pending: Mutex::new([None, None]),
         });

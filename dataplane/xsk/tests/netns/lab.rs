@@ -8,13 +8,21 @@ use holdfast_xsk::{
     open_port, Layout, Memory, Netns, NetnsHandle, PortConfig, PortGuard, RingSizes, XskPool,
     XskPort,
 };
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{OpenObject, TcHookBuilder, TC_EGRESS};
 use nix::libc;
+use nix::sys::socket::{setsockopt, sockopt::Mark};
 use std::collections::VecDeque;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::mem::{size_of, zeroed, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+#[allow(warnings, clippy::all, clippy::restriction, reason = "generated")]
+pub(crate) mod bench {
+    include!(concat!(env!("OUT_DIR"), "/xdp_bench.skel.rs"));
+}
 
 /// How long to wait for something that normally takes milliseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,6 +77,23 @@ impl Lab {
         }
     }
 
+    /// Tags what host `n` sends as a VLAN netdev would; it stays until the host goes.
+    pub(crate) fn tag_at_egress(&self, n: usize) {
+        let mut storage = MaybeUninit::<OpenObject>::uninit();
+        let open = bench::XdpBenchSkelBuilder::default().open(&mut storage).unwrap();
+        let skel = open.load().unwrap();
+        let program = skel.progs.bench_tag.as_fd();
+        let netns = Netns::Named(self.hosts[n].clone()).open().unwrap();
+        let attach = || {
+            let index = nix::net::if_::if_nametoindex(&*format!("h{n}")).unwrap() as i32;
+            let mut hook =
+                TcHookBuilder::new(program).ifindex(index).handle(1).priority(1).hook(TC_EGRESS);
+            hook.create().unwrap();
+            hook.attach().map(drop).unwrap();
+        };
+        netns.run(attach).unwrap();
+    }
+
     pub(crate) fn host(&self, n: usize) -> Host {
         Host::new(&self.hosts[n], &format!("h{n}"))
     }
@@ -118,6 +143,11 @@ impl Host {
         }
     }
 
+    /// Gives the frames that are sent from now on a mark.
+    pub(crate) fn mark(&self, mark: u32) {
+        setsockopt(&self.0, Mark, &mark).unwrap();
+    }
+
     pub(crate) fn send(&self, frame: &[u8]) {
         // SAFETY: the pointer and the length are those of `frame`.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
@@ -146,7 +176,7 @@ impl Host {
                 if len < 0 {
                     return None;
                 }
-                if from.sll_pkttype == libc::PACKET_OUTGOING as u8 {
+                if from.sll_pkttype == libc::PACKET_OUTGOING {
                     continue;
                 }
                 bytes.truncate(len as usize);

@@ -1,6 +1,6 @@
 //! Ports come and go: attaching, refusing, restoring, and netdevs that vanish.
 
-use crate::lab::{frame, sh, Lab, Patch, PATIENCE};
+use crate::lab::{bench, frame, sh, Lab, Patch, PATIENCE};
 use holdfast_core::io::PortIo;
 use holdfast_xsk::{open_port, Layout, LinkEvent, Memory, Netns, XskError};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -12,11 +12,6 @@ use std::time::Instant;
 #[allow(warnings, clippy::all, clippy::restriction, reason = "generated")]
 mod ingress {
     include!(concat!(env!("OUT_DIR"), "/xdp_ingress.skel.rs"));
-}
-
-#[allow(warnings, clippy::all, clippy::restriction, reason = "generated")]
-mod bench {
-    include!(concat!(env!("OUT_DIR"), "/xdp_bench.skel.rs"));
 }
 
 const RING: u32 = 256;

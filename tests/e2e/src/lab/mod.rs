@@ -144,7 +144,7 @@ impl Lab {
         let hosts = self.hosts.keys().map(|host| (host.clone(), HOST_IFNAME.to_owned()));
         let all: Vec<_> = ports.chain(hosts).collect();
         for (owner, ifname) in all {
-            let text = self.netns(&owner)?.link_settings(&ifname)?;
+            let text = self.settings(&owner, &ifname)?;
             self.settings.push(Setting { owner, ifname, text });
         }
         Ok(())
@@ -170,6 +170,14 @@ impl Lab {
     pub fn switch(&mut self, name: &str) -> Result<&mut Switch, LabError> {
         let unknown = || LabError::Unknown { kind: "switch", name: name.to_owned() };
         self.switches.get_mut(name).ok_or_else(unknown)
+    }
+
+    /// What a switch may change at a netdev of a host or a switch, as it is now.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`], or what `ethtool` or `ip` says.
+    pub fn settings(&self, owner: &str, ifname: &str) -> Result<String, LabError> {
+        self.netns(owner)?.link_settings(ifname)
     }
 
     /// The folder of logs and other files.
@@ -227,7 +235,7 @@ impl Lab {
     /// # Errors
     /// As [`Self::endpoint`]; [`LabError::File`].
     pub fn inject(&mut self, host: &str, frames: &[Vec<u8>]) -> Result<(), LabError> {
-        self.inject_slowly(host, frames, Duration::ZERO)
+        self.replay(host, frames, &[])
     }
 
     /// As [`Self::inject`], with so much time between two frames.
@@ -240,6 +248,23 @@ impl Lab {
         frames: &[Vec<u8>],
         gap: Duration,
     ) -> Result<(), LabError> {
+        self.replay(host, frames, &["--gap", &gap.as_micros().to_string()])
+    }
+
+    /// As [`Self::inject`], all frames so many times over.
+    ///
+    /// # Errors
+    /// As [`Self::inject`].
+    pub fn inject_repeatedly(
+        &mut self,
+        host: &str,
+        frames: &[Vec<u8>],
+        times: u64,
+    ) -> Result<(), LabError> {
+        self.replay(host, frames, &["--repeat", &times.to_string()])
+    }
+
+    fn replay(&mut self, host: &str, frames: &[Vec<u8>], more: &[&str]) -> Result<(), LabError> {
         let path = self.folder.path().join(format!("{host}-{}.hex", self.started + 1));
         let mut text = String::new();
         for frame in frames {
@@ -247,9 +272,9 @@ impl Lab {
             let _ = writeln!(text, "frame : {}", to_hex(frame));
         }
         fs::write(&path, text).map_err(|source| LabError::File { path: path.clone(), source })?;
-        let (path, gap) = (path.to_string_lossy().into_owned(), gap.as_micros().to_string());
-        let replay = self.endpoint(host, &["replay", "--hex", &path, "--gap", &gap])?;
-        replay.report(REPLAY).map(|_| ())
+        let path = path.to_string_lossy().into_owned();
+        let arguments = [&["replay", "--hex", &path], more].concat();
+        self.endpoint(host, &arguments)?.report(REPLAY).map(|_| ())
     }
 
     /// Prints the end of each switch's log.
@@ -269,7 +294,7 @@ impl Lab {
             switch.stop()?;
         }
         for before in &self.settings {
-            let after = self.netns(&before.owner)?.link_settings(&before.ifname)?;
+            let after = self.settings(&before.owner, &before.ifname)?;
             let changed = before.text.lines().zip(after.lines()).filter(|(old, new)| old != new);
             let changed: Vec<_> = changed.map(|(old, new)| format!("{old} -> {new}")).collect();
             if !changed.is_empty() {
