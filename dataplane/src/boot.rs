@@ -69,7 +69,12 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     let mtu_of = |n: usize| opened.get(n).map(|o: &Opened| o.guard.status().mtu as u16);
     let plan = config.plan(mtu_of)?;
-    let notes = plan.notes().to_vec();
+    let mut notes = plan.notes().to_vec();
+    if (0..config.switch.ports.len()).any(|port| plan.watchdog(port).is_some()) {
+        let text = "the profile's watchdog keys are checked, but this release has no watchdog";
+        notes.push(text.to_owned());
+    }
+    notes.iter().for_each(|note| log::warn!("profile {}: {note}", config.profile.name));
     let profile = Arc::new(Profile::new(1, plan.spec().clone())?);
     for (number, port) in opened.iter().enumerate() {
         if let Some(spec) = profile.spec().ports.get(number) {

@@ -86,19 +86,15 @@ impl From<WorkersText> for Workers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RingsDoc {
-    /// RX ring; the fill ring has twice as many.
+    /// RX ring, and the fill ring with it: the stall that is survived (SPEC 4.3).
     pub rx: u32,
     /// TX ring; the completion ring has as many.
     pub tx: u32,
-    /// Bytes a chunk of frame memory: 2048 or 4096.
-    pub chunk_bytes: u32,
-    /// Huge pages for frame memory.
-    pub huge_pages: bool,
 }
 
 impl Default for RingsDoc {
     fn default() -> Self {
-        Self { rx: 2048, tx: 2048, chunk_bytes: 2048, huge_pages: false }
+        Self { rx: 4096, tx: 2048 }
     }
 }
 
@@ -188,19 +184,11 @@ impl LogLevel {
 }
 
 /// Logging to standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogDoc {
     /// The most detailed level that is written.
     pub level: LogLevel,
-    /// Lines a second of one cause; more are counted and left out.
-    pub rate_limit: u32,
-}
-
-impl Default for LogDoc {
-    fn default() -> Self {
-        Self { level: LogLevel::Info, rate_limit: 10 }
-    }
 }
 
 /// The bounded ring of events (SPEC 3.8).

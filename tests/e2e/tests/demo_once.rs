@@ -84,8 +84,9 @@ fn processes_with(temporary: &Path) -> Vec<String> {
         .collect()
 }
 
-fn number(report: &Value, path: &str) -> u64 {
-    report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number {path}"))
+fn number(report: &Value, path: &str) -> Result<u64, String> {
+    let number = report.pointer(path).and_then(Value::as_u64);
+    number.ok_or_else(|| format!("no number {path} in {report}"))
 }
 
 #[test]
@@ -101,19 +102,19 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
         ["profile", "lossless", "lossy", "pfc", "ecn", "pg", "lossless_violations", "flows"]
     );
     assert_eq!(report["profile"], "veth-lab-1g");
-    assert!(number(&report, "/lossless/sent") > 0);
-    assert_eq!(number(&report, "/lossless/sent"), number(&report, "/lossless/received"));
-    assert_eq!(number(&report, "/lossless/lost"), 0);
-    assert!(number(&report, "/lossless/goodput_bps") > 0);
-    assert!(number(&report, "/lossy/lost") > 0);
+    assert!(number(&report, "/lossless/sent")? > 0);
+    assert_eq!(number(&report, "/lossless/sent")?, number(&report, "/lossless/received")?);
+    assert_eq!(number(&report, "/lossless/lost")?, 0);
+    assert!(number(&report, "/lossless/goodput_bps")? > 0);
+    assert!(number(&report, "/lossy/lost")? > 0);
     for kind in ["xoff", "refresh", "xon"] {
-        assert!(number(&report, &format!("/pfc/{kind}")) > 0, "{kind}: {report}");
+        assert!(number(&report, &format!("/pfc/{kind}"))? > 0, "{kind}: {report}");
     }
-    assert!(number(&report, "/ecn/marked") > 0);
-    let headroom = number(&report, "/pg/headroom_peak_cells");
-    assert!(headroom > 0 && headroom <= number(&report, "/pg/headroom_cells"), "{report}");
-    assert!(number(&report, "/pg/service_peak_cells") >= number(&report, "/pg/xoff_cells"));
-    assert_eq!(number(&report, "/lossless_violations"), 0);
+    assert!(number(&report, "/ecn/marked")? > 0);
+    let headroom = number(&report, "/pg/headroom_peak_cells")?;
+    assert!(headroom > 0 && headroom <= number(&report, "/pg/headroom_cells")?, "{report}");
+    assert!(number(&report, "/pg/service_peak_cells")? >= number(&report, "/pg/xoff_cells")?);
+    assert_eq!(number(&report, "/lossless_violations")?, 0);
     let flows = report["flows"].as_array().cloned().unwrap_or_default();
     assert_eq!(flows.len(), 4);
     for flow in flows.iter().filter(|flow| flow["class"] == "lossless") {

@@ -39,8 +39,9 @@ fn pause_and_resume(lab: &mut Lab) -> TestResult {
     let (sent, received) = (sender.report(SOON)?, receiver.report(SOON)?);
     assert_eq!(sent["sent"], 1000);
     assert_eq!((&received["received"], &received["lost"]), (&total.into(), &0.into()));
-    let flows = received["flows_received"].as_array().expect("flows");
-    let flow = flows.iter().find(|flow| flow["qp"] == 0x21).expect("the sender's flow");
+    let flows = received["flows_received"].as_array().ok_or("no flows")?;
+    let flow =
+        flows.iter().find(|flow| flow["qp"] == 0x21).ok_or("the sender's flow is missing")?;
     assert_eq!(sent["flows_sent"][0]["next_psn"], flow["next_psn"]);
     // The sender too, with its own parser, saw the pause and its end.
     assert!(sent["xoff"][3].as_u64() > Some(0) && sent["xon"][3].as_u64() > Some(0), "{sent}");

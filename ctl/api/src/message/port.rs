@@ -239,8 +239,8 @@ pub struct PfcPort {
     pub pause_quanta: u16,
     /// The same at the declared speed, ns.
     pub pause_ns: u64,
-    /// MAC control frames without effect, by kind: `short`, `unknown_opcode`, `tagged`,
-    /// `no_priority`, `pause_not_enabled`.
+    /// MAC control frames without effect, by kind: `too_short`, `unknown_opcode`,
+    /// `tagged`, `empty_vector`, `pause_not_enabled`.
     pub invalid: BTreeMap<String, u64>,
     /// 802.3x PAUSE frames obeyed, on ports with `link_pause`.
     pub link_pause_frames: u64,

@@ -23,7 +23,6 @@ pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
     within("fdb.ageing", doc.fdb.ageing.0 .0 / 1_000_000_000, 1, 1_000_000)?;
     within("fdb.flood_limit", u64::from(doc.fdb.flood_limit), 0, 1 << 20)?;
     within("trace.events", u64::from(doc.trace.events), 64, 1 << 22)?;
-    within("log.rate_limit", u64::from(doc.log.rate_limit), 1, 1_000_000)?;
     within("port", doc.ports.len() as u64, 1, MAX_PORTS as u64)?;
     identities(doc)?;
     for port in &doc.ports {
@@ -56,11 +55,6 @@ fn rings(rings: &RingsDoc) -> Result<(), Finding> {
             let fix = format!("use {}", entries.next_power_of_two());
             return Err(Finding::new(key, format!("{entries} is no power of two"), fix));
         }
-    }
-    if rings.chunk_bytes != 2048 && rings.chunk_bytes != 4096 {
-        let finding =
-            Finding::new("rings.chunk_bytes", "no chunk size of AF_XDP", "use 2048 or 4096");
-        return Err(finding.numbers(rings.chunk_bytes, "2048 or 4096"));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ const RX_BACKLOG_MARK: u32 = 256;
 /// What is in the TX ring at least, as time at the declared speed (SPEC 4.2).
 const TX_INFLIGHT: Nanos = Nanos::micros(10);
 /// The default of `catch_up`: what a worker on a shared machine is late by.
-const CATCH_UP: Nanos = Nanos::micros(100);
+const CATCH_UP: Nanos = Nanos::millis(2);
 /// Later than this a port sends a burst, not its rate.
 const MAX_CATCH_UP: Nanos = Nanos::millis(10);
 /// Both times of the watchdog by default (SPEC 8).

@@ -237,10 +237,20 @@ impl Site<'_> {
         }
         let headroom = verdict.place == Some(Segment::Headroom);
         if seeded(Fault::TwoSteps) && headroom && !word.in_xoff() {
-            return account.replace(word, word.paused())
-                && account.replace(word.paused(), word.paused().plus(Segment::Headroom, cells));
+            return account.replace(word, word.paused()) && self.second_step(cells);
         }
         account.replace(word, verdict.next)
+    }
+
+    /// The second half of [`Fault::TwoSteps`]: XOFF was set, the Headroom charge comes later.
+    #[cold]
+    fn second_step(&self, cells: Cells) -> bool {
+        loop {
+            let now = self.account.word.load();
+            if self.account.word.replace(now, now.plus(Segment::Headroom, cells)) {
+                return true;
+            }
+        }
     }
 
     /// Gives back what was taken from pools and not charged.

@@ -3,6 +3,7 @@
 use crate::mmu_fixture::*;
 use holdfast_core::drop::DropReason;
 use holdfast_core::frame::Charge;
+use holdfast_core::ids::PrioritySet;
 use holdfast_core::mmu::{explorer, Levels, Mmu, Word};
 use holdfast_core::profile::{PgSpec, Profile};
 use holdfast_core::units::Cells;
@@ -18,8 +19,10 @@ pub(crate) enum Op {
     AdmitOther(u32),
     /// One of the frames of port 0 leaves.
     Release,
-    /// A step of port 0's owner.
+    /// The exit rule by port 0's owner.
     Reevaluate,
+    /// Port 0's owner looks at its work bit and, if it is set, sends the level.
+    Signal,
 }
 
 #[derive(Clone, Debug)]
@@ -59,6 +62,8 @@ struct Stage {
     mmu: Mmu,
     profile: Arc<Profile>,
     account: PgSpec,
+    /// The level that port 0's owner has sent last.
+    sent: Mutex<PrioritySet>,
     pending: Mutex<[Option<Pending>; 2]>,
 }
 
@@ -121,6 +126,13 @@ impl Stage {
         }
     }
 
+    fn signal(&self) {
+        if self.mmu.take_work(port(0)) {
+            let level = self.mmu.pfc_level(&self.profile, port(0));
+            *self.sent.lock().unwrap() = level;
+        }
+    }
+
     /// Runs a worker's operations; returns the receipts it has left.
     fn work(&self, worker: usize, ops: &[Op], mut receipts: Vec<Charge>) -> Vec<Charge> {
         for op in ops {
@@ -130,6 +142,10 @@ impl Stage {
                 Op::Release => {
                     let at = receipts.iter().position(|charge| charge.port() == port(0)).unwrap();
                     self.mmu.release(&self.profile, receipts.remove(at), &mut |_| {});
+                }
+                Op::Signal => {
+                    self.mmu.xoff_set(port(0));
+                    self.signal();
                 }
                 Op::Reevaluate => {
                     self.mmu.reevaluate(&self.profile, port(0), pg(0), &mut |_| {});
@@ -155,6 +171,11 @@ impl Stage {
             let over = now.service >= now.xoff_eff.max(Cells(1));
             assert!(now.xoff || !over, "XOFF was missed: {now:?}");
         }
+        self.signal();
+        let level = self.mmu.pfc_level(&self.profile, port(0));
+        assert_eq!(*self.sent.lock().unwrap(), level, "an edge without a work bit");
+        let in_xoff = u8::from(self.mmu.in_xoff(port(0), pg(0)));
+        assert_eq!(self.mmu.xoff_set(port(0)), in_xoff, "a PG in XOFF that its owner can't see");
         for charge in receipts {
             self.mmu.release(&self.profile, charge, &mut |_| {});
         }
@@ -167,7 +188,14 @@ impl Stage {
 }
 
 /// Explores one scenario under two programs; returns how many executions there were.
-pub(crate) fn explore(scenario: &Scenario, first: &[Op], second: &[Op]) -> u64 {
+///
+/// `bound` is how often a worker may be preempted, `None` for any number of times.
+pub(crate) fn explore(
+    scenario: &Scenario,
+    first: &[Op],
+    second: &[Op],
+    bound: Option<usize>,
+) -> u64 {
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
     let (scenario, first, second) = (scenario.clone(), first.to_vec(), second.to_vec());
@@ -175,7 +203,7 @@ pub(crate) fn explore(scenario: &Scenario, first: &[Op], second: &[Op]) -> u64 {
         [&first, &second].iter().any(|ops| ops.iter().any(|op| matches!(op, Op::AdmitOther(_))));
     let profile = Arc::new(scenario.profile());
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = std::env::var("PB").ok().map(|n| n.parse().unwrap());
+    builder.preemption_bound = bound;
     builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         explorer::begin();
@@ -183,6 +211,7 @@ pub(crate) fn explore(scenario: &Scenario, first: &[Op], second: &[Op]) -> u64 {
             mmu: Mmu::new(&profile),
             profile: Arc::clone(&profile),
             account: scenario.account,
+            sent: Mutex::new(PrioritySet::EMPTY),
             pending: Mutex::new([None, None]),
         });
         let admitted = scenario.fill.iter().filter_map(|n| stage.admit(0, 0, *n));
@@ -191,6 +220,7 @@ pub(crate) fn explore(scenario: &Scenario, first: &[Op], second: &[Op]) -> u64 {
         if mine.len() < wanted(&first) + wanted(&second) {
             return;
         }
+        stage.signal();
         let theirs = mine.split_off(mine.len() - wanted(&second));
         let watcher = Arc::clone(&stage);
         explorer::watch(move || watcher.observe());
