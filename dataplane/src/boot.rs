@@ -16,7 +16,7 @@ use holdfast_core::port::Port;
 use holdfast_core::profile::{PortSpec, Profile, Trust};
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
-use holdfast_core::units::{Cells, FrameLen};
+use holdfast_core::units::{Cells, FrameLen, Time};
 use holdfast_core::worker::WorkerParts;
 use holdfast_wire::MacAddr;
 use holdfast_xsk::{
@@ -365,7 +365,16 @@ fn start_worker(
         }
     }
     let worker = LiveWorker::new(parts);
-    let thread = WorkerThread { worker, mailbox, doors, sockets, stats, stop, cpu: None };
+    let thread = WorkerThread {
+        worker,
+        mailbox,
+        doors,
+        sockets,
+        stats,
+        stop,
+        cpu: None,
+        next_losses: Time::default(),
+    };
     let spawn = std::thread::Builder::new().name(format!("worker{number}"));
     Ok(spawn.spawn(move || thread.run())?)
 }

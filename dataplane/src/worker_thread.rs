@@ -2,6 +2,8 @@
 //! sleeps in poll until a frame, a bell or the next deadline (DESIGN 4).
 
 use crate::mailbox::{Doorbell, Mailbox};
+use holdfast_core::ids::{PortId, MAX_PORTS};
+use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
 use holdfast_xsk::{clock, XskPort};
@@ -21,6 +23,8 @@ const YIELD_STEPS: u32 = 48;
 const SHORTEST_SLEEP: Nanos = Nanos::micros(30);
 /// It never sleeps longer, so that a lost wake-up would cost no more than this.
 const LONGEST_SLEEP: Nanos = Nanos::millis(50);
+/// How often XSK statistics are read.
+const LOSSES_EVERY: Nanos = Nanos::millis(10);
 /// How long a stopping worker goes on sending what is queued (SPEC 14).
 const DRAIN: Nanos = Nanos::millis(1_000);
 
@@ -67,6 +71,8 @@ pub struct WorkerThread {
     pub stats: Arc<WorkerStats>,
     /// Set when the switch shall end.
     pub stop: Arc<AtomicBool>,
+    /// When the kernel is asked next what it lost.
+    pub next_losses: Time,
     /// The core to stay on.
     pub cpu: Option<usize>,
 }
@@ -115,7 +121,27 @@ impl WorkerThread {
         }
     }
 
+    /// Frames that the kernel dropped are seen at most this long after (SPEC 4.3).
+    fn read_losses(&mut self, now: Time) {
+        if now < self.next_losses {
+            return;
+        }
+        self.next_losses = now.after(LOSSES_EVERY);
+        let ids: [Option<PortId>; MAX_PORTS] = {
+            let mut ports = self.worker.ports().iter().map(Port::id);
+            std::array::from_fn(|_| ports.next())
+        };
+        for id in ids.into_iter().flatten() {
+            let stats = self.worker.port_mut(id).map(|port| port.io().stats());
+            // A socket that is broken has nothing to say; its port is down then.
+            if let Some(Ok(stats)) = stats {
+                self.worker.count_overrun(id, stats.receive_overruns());
+            }
+        }
+    }
+
     fn step(&mut self, now: Time) -> Step {
+        self.read_losses(now);
         self.mailbox.serve(&mut self.worker);
         let step = self.worker.step(now);
         for (number, door) in self.doors.iter().enumerate() {

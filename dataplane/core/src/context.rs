@@ -138,7 +138,6 @@ impl<M: FramePool> Context<M> {
     }
 
     /// Gives a receipt's cells back (SPEC 3.4).
-    #[inline(always)]
     pub(crate) fn release(&mut self, charge: Charge) {
         if self.slots.of(charge.port()).is_none() {
             // The frame goes home to that worker, which may sleep with an empty fill ring.
@@ -160,7 +159,6 @@ impl<M: FramePool> Context<M> {
     }
 
     /// Ends a frame: it has left or was dropped. The last holder releases and sends memory home.
-    #[inline(always)]
     pub(crate) fn finish(&mut self, frame: Frame) {
         if frame.copy && !self.shared.copies.end(frame.handle.chunk()) {
             return;
@@ -169,10 +167,35 @@ impl<M: FramePool> Context<M> {
         self.pool.free(frame.handle);
     }
 
-    /// Ends a frame that goes no further.
-    #[cold]
-    pub(crate) fn discard(&mut self, frame: Frame) {
-        self.finish(frame);
+    /// Like [`finish`](Self::finish) for one of several frames that end at once: its receipt joins
+    /// those in `run` where one release of all is as good as one of each. That is so while the PG
+    /// isn't in XOFF, for no edge can then lie between them; and only this worker could bring a PG
+    /// of its own ports there meanwhile. The caller releases what is left in `run`.
+    #[inline(always)]
+    pub(crate) fn finish_in_run(&mut self, run: &mut Option<Charge>, frame: Frame) {
+        let Frame { handle, mut charge, copy, .. } = frame;
+        if copy && !self.shared.copies.end(handle.chunk()) {
+            return;
+        }
+        self.pool.free(handle);
+        if let Some(run) = run {
+            match run.absorb(charge) {
+                Ok(()) => return,
+                Err(other) => charge = other,
+            }
+        }
+        self.begin_run(run, charge);
+    }
+
+    fn begin_run(&mut self, run: &mut Option<Charge>, charge: Charge) {
+        let ours = self.slots.of(charge.port()).is_some();
+        if ours && !self.shared.mmu.in_xoff(charge.port(), charge.pg()) {
+            if let Some(before) = run.replace(charge) {
+                self.release(before);
+            }
+        } else {
+            self.release(charge);
+        }
     }
 
     /// Hands a frame over to the worker that owns its egress port.
@@ -187,7 +210,7 @@ impl<M: FramePool> Context<M> {
             Err(word) => {
                 // Rings hold every frame there can be, so this is a topology without its ring.
                 debug_assert!(false, "no room in the hand-over ring to worker {owner:?}");
-                self.discard(Descriptor::from_word(word).unpack(self.profile.cell()));
+                self.finish(Descriptor::from_word(word).unpack(self.profile.cell()));
             }
         }
     }

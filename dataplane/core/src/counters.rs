@@ -75,6 +75,8 @@ pub struct PortCounters {
     pub pgs: PerPg<PgCounters>,
     /// Per queue.
     pub queues: PerQueue<QueueCounters>,
+    /// Frames that the kernel lost because the worker was late (SPEC 4.3).
+    pub receive_overrun: u64,
     /// Lossless frames lost: `headroom_overflow` and receive overrun (SPEC 3.5). Must stay 0.
     pub lossless_violations: u64,
 }

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::drop::DropReason;
 use crate::frame::{Descriptor, Frame};
-use crate::ids::{QueueId, QueueSet};
+use crate::ids::{PerQueue, QueueId, QueueSet};
 use crate::io::{FramePool, PortIo, BURST};
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
@@ -24,7 +24,7 @@ pub(crate) fn accept<P: PortIo>(
 ) {
     match context.slots.of(frame.egress).and_then(|slot| ports.get_mut(slot)) {
         Some(port) => join(port, context, profile.port(frame.egress), frame),
-        None => context.discard(frame),
+        None => context.finish(frame),
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn refuse<P: PortIo>(
     port.counters.queues[frame.queue].dropped.count(reason);
     let kind = EventKind::Drop { reason, pg: None, queue: Some(frame.queue), len: frame.len };
     context.trace.record(context.now, port.id, kind);
-    context.discard(frame);
+    context.finish(frame);
 }
 
 /// Puts a frame into its queue at `port`, of which the profile says `spec`; drops it with its reason
@@ -223,11 +223,20 @@ fn reap<P: PortIo>(
 ) -> usize {
     port.io.completions(done);
     let (count, cell) = (done.len(), context.profile.cell());
+    // Accounts are shared memory: once for all frames of a queue, and of a PG where that is right.
+    let mut left: PerQueue<Cells> = PerQueue::default();
+    let mut run = None;
     for word in done.drain(..) {
         let frame = Descriptor::from_word(word).unpack(cell);
-        port.queues[frame.queue].account.leave(&context.shared.mmu, frame.charge.cells());
+        left[frame.queue].0 += frame.charge.cells().0;
         port.pacer.left(frame.len);
-        context.finish(frame);
+        context.finish_in_run(&mut run, frame);
+    }
+    if let Some(charge) = run {
+        context.release(charge);
+    }
+    for (queue, cells) in left.iter().filter(|(_, cells)| **cells > Cells::ZERO) {
+        port.queues[queue].account.leave(&context.shared.mmu, *cells);
     }
     count
 }

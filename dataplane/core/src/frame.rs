@@ -58,6 +58,19 @@ impl Charge {
         Self { port, pg, cells }
     }
 
+    /// Joins two receipts of one PG: releasing the sum takes the same cells back.
+    ///
+    /// # Errors
+    /// `other` again, if it is of another PG.
+    #[inline]
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<(), Self> {
+        if (self.port, self.pg) != (other.port, other.pg) {
+            return Err(other);
+        }
+        self.cells.0 += other.cells.0;
+        Ok(())
+    }
+
     /// The ingress port whose account was charged.
     #[inline]
     pub const fn port(&self) -> PortId {

@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::drop::DropReason;
 use crate::egress;
 use crate::fdb::Learn;
-use crate::frame::{Charge, Frame};
-use crate::ids::{Cos, PgId, PortId, PrioritySet, QueueId};
+use crate::frame::{Charge, Frame, L3Kind};
+use crate::ids::{Cos, Dscp, Pcp, PgId, PortId, PrioritySet, QueueId};
 use crate::io::{FramePool, PortIo, Received};
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
@@ -22,20 +22,45 @@ struct Burst<'a> {
     index: usize,
     profile: &'a Profile,
     /// What the profile says of the ingress port.
-    spec: Option<&'a PortSpec>,
-    route: Option<Route>,
+    spec: &'a PortSpec,
+    before: Option<Before>,
 }
 
-/// Where the frame before went. The next one between the same stations goes there too, without
-/// asking the FDB: nothing came in between that could have changed what this worker knows.
-struct Route {
-    dst: MacAddr,
-    src: MacAddr,
-    vid: u16,
-    egress: PortId,
+/// Bytes of an untagged frame that decide its way: addresses, EtherType, and the first two of the
+/// IP header with version, length and traffic class.
+const HEAD: usize = 16;
+
+/// The frame before, if it was untagged IP to one known port. A next one with the same head goes
+/// the same way, without parsing it or asking the FDB: nothing came in between that could have
+/// changed what this worker knows.
+struct Before {
+    head: [u8; HEAD],
+    /// Its whole IP header lay within so many bytes.
+    present: usize,
+    way: Way,
+}
+
+impl Before {
+    #[inline]
+    fn is_like(&self, bytes: &[u8]) -> bool {
+        bytes.len() >= self.present && bytes.first_chunk() == Some(&self.head)
+    }
+}
+
+/// What a frame's headers say, and what follows from them.
+#[derive(Clone, Copy)]
+struct Way {
+    verdict: Verdict,
+    cos: Cos,
+    dscp: Option<Dscp>,
+    pcp: Option<Pcp>,
+    tags: u8,
+    l3: L3Kind,
+    ecn: Ecn,
 }
 
 /// Where a frame goes.
+#[derive(Clone, Copy)]
 enum Verdict {
     Unicast(PortId),
     Flood(PortSet),
@@ -55,14 +80,22 @@ pub(crate) fn burst<P: PortIo>(
     port.io.receive(&mut context.pool, received);
     let came = received.len();
     mac_control_first(port, context, received);
-    let mut burst = Burst { index, profile, spec: profile.port(port.id), route: None };
-    for Received { handle, len } in received.drain(..) {
-        match context.pool.read(&handle, parse) {
-            Ok(headers) if headers.ethertype != ETHERTYPE_MAC_CONTROL => {
-                data_frame(ports, context, &mut burst, Received { handle, len }, &headers);
+    let Some(spec) = profile.port(port.id) else {
+        received.drain(..).for_each(|frame| without_a_place(port, context, frame));
+        return came;
+    };
+    let mut burst = Burst { index, profile, spec, before: None };
+    for frame in received.drain(..) {
+        let before = burst.before.as_ref();
+        let way = match before {
+            Some(before) if context.pool.read(&frame.handle, |bytes| before.is_like(bytes)) => {
+                Some(before.way)
             }
-            Ok(_) => context.pool.free(handle),
-            Err(_) => unreadable(ports, context, index, Received { handle, len }),
+            _ => find_way(ports, context, &mut burst, &frame),
+        };
+        match way {
+            Some(way) => data_frame(ports, context, &burst, frame, way),
+            None => context.pool.free(frame.handle),
         }
     }
     came
@@ -94,17 +127,72 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
     }
 }
 
-/// A frame without a whole Ethernet header.
-#[cold]
-fn unreadable<P: PortIo>(
+/// Parses and classifies a frame and looks its destination up. `None` for one that goes no
+/// further: MAC control, which was obeyed already, and what has no whole Ethernet header.
+#[inline(never)]
+fn find_way<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
-    index: usize,
+    burst: &mut Burst<'_>,
+    Received { handle, len }: &Received,
+) -> Option<Way> {
+    let port = ports.get_mut(burst.index)?;
+    burst.before = None;
+    let parsed = context.pool.read(handle, |bytes| {
+        let head = bytes.first_chunk::<HEAD>().copied();
+        parse(bytes).map(|headers| (headers, head, bytes.len()))
+    });
+    let Ok((headers, head, present)) = parsed else {
+        port.counters.received.count(u64::from(len.0));
+        count_drop(port, context, (DropReason::Parse, None), *len);
+        return None;
+    };
+    if headers.ethertype == ETHERTYPE_MAC_CONTROL {
+        return None;
+    }
+    // A frame that is too long teaches nothing.
+    let (verdict, lasting) = match len.0 > burst.spec.largest_frame() {
+        true => (Verdict::Drop(DropReason::TooLong), false),
+        false => look_up(port, context, &headers),
+    };
+    let way = Way::new(burst.spec, &headers, verdict);
+    if let (Some(head), true) = (head, lasting && headers.tags == 0 && way.l3 != L3Kind::Other) {
+        burst.before = Some(Before { head, present, way });
+    }
+    Some(way)
+}
+
+impl Way {
+    fn new(spec: &PortSpec, headers: &Headers, verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            cos: classify(&spec.maps, headers),
+            dscp: dscp(headers),
+            pcp: pcp(headers),
+            tags: headers.tags,
+            l3: headers.l3.kind(),
+            ecn: headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn),
+        }
+    }
+}
+
+/// A frame at a port that the profile doesn't have.
+#[cold]
+fn without_a_place<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
     Received { handle, len }: Received,
 ) {
-    if let Some(port) = ports.get_mut(index) {
-        port.counters.received.count(u64::from(len.0));
-        count_drop(port, context, (DropReason::Parse, None), len);
+    match context.pool.read(&handle, parse) {
+        Ok(headers) if headers.ethertype == ETHERTYPE_MAC_CONTROL => {}
+        Ok(headers) => {
+            count_received(port, (dscp(&headers), pcp(&headers)), len);
+            count_drop(port, context, (DropReason::PortDown, None), len);
+        }
+        Err(_) => {
+            port.counters.received.count(u64::from(len.0));
+            count_drop(port, context, (DropReason::Parse, None), len);
+        }
     }
     context.pool.free(handle);
 }
@@ -120,33 +208,28 @@ fn count_drop<P: PortIo, M>(
     context.trace.record(context.now, port.id, EventKind::Drop { reason, pg, queue: None, len });
 }
 
-/// Classify, look up, admit, hand over.
+/// Counts, admits and hands over a frame whose way is known.
 #[inline(always)]
 fn data_frame<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
-    burst: &mut Burst<'_>,
+    burst: &Burst<'_>,
     Received { handle, len }: Received,
-    headers: &Headers,
+    way: Way,
 ) {
     let Some(port) = ports.get_mut(burst.index) else { return context.pool.free(handle) };
-    count_received(port, headers, len);
-    let Some(spec) = burst.spec else {
-        count_drop(port, context, (DropReason::PortDown, None), len);
-        return context.pool.free(handle);
+    let Burst { spec, .. } = burst;
+    count_received(port, (way.dscp, way.pcp), len);
+    port.counters.received_cos[way.cos] += 1;
+    let reason = match way.verdict {
+        Verdict::Drop(reason) => Some(reason),
+        _ => (len.0 > spec.largest_frame()).then_some(DropReason::TooLong),
     };
-    let cos = classify(&spec.maps, headers);
-    let pg = spec.maps.cos_to_pg[cos];
-    port.counters.received_cos[cos] += 1;
-    let verdict = if len.0 > spec.largest_frame() {
-        Verdict::Drop(DropReason::TooLong)
-    } else {
-        forward(port, context, headers, &mut burst.route)
-    };
-    if let Verdict::Drop(reason) = verdict {
+    if let Some(reason) = reason {
         count_drop(port, context, (reason, None), len);
         return context.pool.free(handle);
     }
+    let pg = spec.maps.cos_to_pg[way.cos];
     let Some(charge) = admit(port, context, spec, pg, len) else {
         return context.pool.free(handle);
     };
@@ -156,26 +239,25 @@ fn data_frame<P: PortIo>(
         len,
         egress: port.id,
         queue: QueueId::default(),
-        tags: headers.tags,
-        l3: headers.l3.kind(),
-        ecn: headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn),
+        tags: way.tags,
+        l3: way.l3,
+        ecn: way.ecn,
         lossless: spec.pgs[pg].lossless,
         copy: false,
     };
-    match verdict {
+    match way.verdict {
         Verdict::Unicast(egress) => {
-            deliver(ports, context, burst, Frame { egress, ..frame }, cos);
+            deliver(ports, context, burst, Frame { egress, ..frame }, way.cos);
         }
-        Verdict::Flood(set) => flood(ports, context, burst, (frame, set), cos),
+        Verdict::Flood(set) => flood(ports, context, burst, (frame, set), way.cos),
         Verdict::Drop(_) => {}
     }
 }
 
 #[inline(always)]
-fn count_received<P>(port: &mut Port<P>, headers: &Headers, len: FrameLen) {
+fn count_received<P>(port: &mut Port<P>, (dscp, pcp): (Option<Dscp>, Option<Pcp>), len: FrameLen) {
     let counters = &mut port.counters;
     counters.received.count(u64::from(len.0));
-    let (dscp, pcp) = (dscp(headers), pcp(headers));
     if let Some(dscp) = dscp {
         counters.received_dscp[dscp] += 1;
     }
@@ -211,37 +293,12 @@ fn admit<P: PortIo>(
     }
 }
 
-/// Learns the source and finds the destination (SPEC 7).
-#[inline(always)]
-fn forward<P: PortIo>(
-    port: &mut Port<P>,
-    context: &Context<P::Pool>,
-    headers: &Headers,
-    route: &mut Option<Route>,
-) -> Verdict {
-    let (dst, src) = (headers.dst, headers.src);
-    let vid = headers.outer.map_or(0, |tag| tag.vid);
-    if let Some(before) = route {
-        if before.dst == dst && before.src == src && before.vid == vid {
-            return Verdict::Unicast(before.egress);
-        }
-    }
-    let (verdict, lasting) = look_up(port, context, headers, vid);
-    *route = match verdict {
-        Verdict::Unicast(egress) if lasting => Some(Route { dst, src, vid, egress }),
-        _ => None,
-    };
-    verdict
-}
-
-/// The FDB's part of [`forward`]: also whether the same frame at the same time would meet the same
-/// answer, with nothing to learn and nothing to count.
-#[inline(never)]
+/// Learns the source and finds the destination (SPEC 7). Also says whether the same frame at the
+/// same time would meet the same answer, with nothing to learn and nothing to count.
 fn look_up<P: PortIo>(
     port: &mut Port<P>,
     context: &Context<P::Pool>,
     headers: &Headers,
-    vid: u16,
 ) -> (Verdict, bool) {
     let Some(place) = context.topology.place(port.id) else {
         return (Verdict::Drop(DropReason::PortDown), false);
@@ -252,6 +309,7 @@ fn look_up<P: PortIo>(
     if is_reserved(context.topology.reserved_groups(), headers.dst) {
         return (Verdict::Drop(DropReason::ReservedGroup), false);
     }
+    let vid = headers.outer.map_or(0, |tag| tag.vid);
     let Some(vlan) = context.topology.vlan(port.id, vid) else {
         return (Verdict::Drop(DropReason::Vlan), false);
     };
@@ -324,7 +382,7 @@ fn deliver_elsewhere<P: PortIo>(
     frame: Frame,
 ) {
     match context.topology.owner(frame.egress) {
-        Some(owner) if owner == context.id => context.discard(frame),
+        Some(owner) if owner == context.id => context.finish(frame),
         Some(owner) => {
             if let Some(port) = ports.get_mut(burst.index) {
                 port.counters.handed_over += 1;
@@ -335,7 +393,7 @@ fn deliver_elsewhere<P: PortIo>(
             if let Some(port) = ports.get_mut(burst.index) {
                 count_drop(port, context, (DropReason::NoEgress, None), frame.len);
             }
-            context.discard(frame);
+            context.finish(frame);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::io::{FramePool, PortIo, Received, BURST};
 use crate::pause;
 use crate::pfc::PauseCause;
 use crate::port::Port;
-use crate::profile::Profile;
+use crate::profile::{PortSpec, Profile};
 use crate::ring::{Consumer, Producer};
 use crate::topology::Topology;
 use crate::trace::{Trace, TraceMask};
@@ -211,6 +211,19 @@ impl<P: PortIo> Worker<P> {
             };
             port.sender.set_cause(PauseCause::RxBacklog, backlog);
             pause::send(port, &mut self.context);
+        }
+    }
+
+    /// What the kernel has lost at a port so far (SPEC 4.3): where a lossless PG exists, each of
+    /// these frames may have been lossless, so all count as violations.
+    pub fn count_overrun(&mut self, id: PortId, total: u64) {
+        let profile = Arc::clone(&self.context.profile);
+        let Some(port) = self.port_mut(id) else { return };
+        let lost = total.saturating_sub(port.counters.receive_overrun);
+        port.counters.receive_overrun += lost;
+        let lossless = |spec: &PortSpec| spec.pgs.iter().any(|(_, pg)| pg.lossless);
+        if profile.port(id).is_some_and(lossless) {
+            port.counters.lossless_violations += lost;
         }
     }
 

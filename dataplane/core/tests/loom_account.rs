@@ -158,7 +158,9 @@ fn the_owner_is_told_of_every_edge() {
 #[test]
 fn finds_refusal_and_headroom_in_two_steps() {
     finds(Fault::TwoSteps, "Headroom without XOFF", || {
-        run("two steps", &fills(accounts(false)), CORE, FAULT_BOUND);
+        // A refusal below XOFF_eff, and a release that ends it at once.
+        let programs: Programs = &[(&[Admit(2)], &[Release])];
+        run("two steps", &fills(accounts(false)), programs, FAULT_BOUND);
     });
 }
 

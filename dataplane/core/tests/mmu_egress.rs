@@ -20,13 +20,19 @@ fn the_guarantee_is_filled_first_and_emptied_last() {
     let (mmu, profile) = switch(10);
     let spec = queue(3, Some(fixed(5)));
     let mut account = QueueAccount::default();
-    for _ in 0..4 {
+    for _ in 0..3 {
         account.join(&mmu, &profile, &spec, cells(2), false).unwrap();
     }
-    // 2 in the guarantee; the second frame doesn't fit there whole, 4 in the pool; 1 left.
+    // 2 in the guarantee, where the next frame doesn't fit whole, and 4 in the pool.
+    assert_eq!((account.occupancy(), account.shared()), (cells(6), cells(4)));
     let refused = account.join(&mmu, &profile, &spec, cells(2), false);
-    assert_eq!(account.occupancy(), cells(8).min(cells(2 + 6)));
     assert_eq!(refused, Err(DropReason::QueueLimit));
+    account.join(&mmu, &profile, &spec, cells(1), false).unwrap();
+    assert_eq!((account.occupancy(), account.shared()), (cells(7), cells(4)));
+    account.leave(&mmu, cells(5));
+    assert_eq!((account.occupancy(), account.shared()), (cells(2), cells(0)));
+    account.leave(&mmu, cells(2));
+    assert!(mmu.idle());
 }
 
 #[test]

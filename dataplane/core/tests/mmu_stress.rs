@@ -57,7 +57,7 @@ fn worker(
         assert!(now.headroom == Cells(0) || now.xoff, "Headroom without XOFF: {now:?}");
         seen.headroom = seen.headroom.max(now.headroom.0);
         // Fill and drain in long waves, so that both edges come.
-        let drain = if round / 64 % 2 == 0 { 1 } else { 3 };
+        let drain = if round / 64 % 2 == 0 { 0 } else { 3 };
         for _ in 0..drain {
             if seen.kept.is_empty() {
                 break;

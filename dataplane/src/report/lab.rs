@@ -40,7 +40,7 @@ pub(crate) fn clock() -> Time {
 
 /// Reads the rings of a port in memory.
 pub(crate) fn rings(port: &mut MemoryPort) -> RingReading {
-    RingReading { backlog: port.rx_backlog(), overrun: 0, down_reason: None }
+    RingReading { backlog: port.rx_backlog(), down_reason: None }
 }
 
 impl Rig {

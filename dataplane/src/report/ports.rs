@@ -55,7 +55,7 @@ fn port_status(
         drops: drop_counts(&counters.dropped),
         flooded: counters.flooded,
         handovers: counters.handed_over,
-        receive_overrun: rings.overrun,
+        receive_overrun: port.counters.receive_overrun,
         lossless_violations: counters.lossless_violations,
         rx_backlog: u64::from(rings.backlog),
         rx_ring: facts.rx_ring,

@@ -10,8 +10,6 @@ use holdfast_xsk::XskPort;
 pub(crate) struct RingReading {
     /// Frames waiting in the RX rings.
     pub(crate) backlog: u32,
-    /// Frames that the kernel lost: rx_dropped, ring full and fill ring empty (SPEC 4.3).
-    pub(crate) overrun: u64,
     /// Why the link isn't usable, where it isn't.
     pub(crate) down_reason: Option<String>,
 }
@@ -47,9 +45,7 @@ pub(crate) fn live_rings(port: &mut XskPort) -> RingReading {
     } else {
         Some("its link is down".to_owned())
     };
-    // A socket that is broken has nothing to say; its port is down then.
-    let overrun = port.stats().map_or(0, |stats| stats.receive_overruns());
-    RingReading { backlog: port.rx_backlog(), overrun, down_reason }
+    RingReading { backlog: port.rx_backlog(), down_reason }
 }
 
 impl From<PortInfo> for PortFacts {

@@ -74,6 +74,14 @@ impl Roce<'_> {
     }
 }
 
+/// Lossless frames (DSCP 26, QP 0x11) sent byte by byte, and so in disregard of a pause: what a
+/// sender far away has under way when it is told to stop.
+pub fn under_way(from: u8, to: u8, len: usize, count: u32) -> Vec<Vec<u8>> {
+    let (ip, dscp, ecn) = (Ip::V4, 26, Ecn::Ect0);
+    let frame = |psn| Roce { from, to, ip, dscp, ecn, tags: &[], len, psn }.bytes();
+    (0..count).map(frame).collect()
+}
+
 /// A PFC frame of host `from` with its class-enable vector and eight times.
 pub fn pfc(from: u8, enable: u8, quanta: &[u16; 8]) -> Vec<u8> {
     let mut bytes = [0; holdfast_wire::mac_control::FRAME_LEN];

@@ -1,6 +1,6 @@
 //! The PFC frames that the switch sends, as another decoder reads them, and the ones it obeys.
 
-use holdfast_e2e::frames::{pfc, Ip, Roce};
+use holdfast_e2e::frames::{pfc, under_way, Ip, Roce};
 use holdfast_e2e::wait::wait_for;
 use holdfast_e2e::{in_lab, tshark, Captured, Lab, LabPlan, PortPlan, SwitchPlan, TestResult};
 use holdfast_wire::Ecn;
@@ -26,11 +26,7 @@ fn pause_and_resume(lab: &mut Lab) -> TestResult {
         let (pg, sent) = (switch.pg("h1", 3)?, switch.pfc("h1")?.priorities[3].transmitted);
         Ok((pg.xoff && sent.refresh >= 3).then_some(()))
     })?;
-    let late = |psn| {
-        let ecn = Ecn::Ect0;
-        Roce { from: 1, to: 3, ip: Ip::V4, dscp: 26, ecn, tags: &[], len: 1086, psn }.bytes()
-    };
-    lab.inject("h1", &(0..LATE).map(late).collect::<Vec<_>>())?;
+    lab.inject("h1", &under_way(1, 3, 1086, LATE))?;
     let switch = lab.switch("sw")?;
     wait_for("the late frames aren't in Headroom", SOON, || {
         Ok((switch.pg("h1", 3)?.occupancy.headroom >= 5 * LATE).then_some(()))
