@@ -138,6 +138,7 @@ impl<M: FramePool> Context<M> {
     }
 
     /// Gives a receipt's cells back (SPEC 3.4).
+    #[inline]
     pub(crate) fn release(&mut self, charge: Charge) {
         if self.slots.of(charge.port()).is_none() {
             // The frame goes home to that worker, which may sleep with an empty fill ring.
@@ -189,18 +190,15 @@ impl<M: FramePool> Context<M> {
 
     fn begin_run(&mut self, run: &mut Option<Charge>, charge: Charge) {
         let ours = self.slots.of(charge.port()).is_some();
-        if ours && !self.shared.mmu.in_xoff(charge.port(), charge.pg()) {
-            if let Some(before) = run.replace(charge) {
-                self.release(before);
-            }
-        } else {
+        let joins = ours && !self.shared.mmu.in_xoff(charge.port(), charge.pg());
+        if let Some(charge) = if joins { run.replace(charge) } else { Some(charge) } {
             self.release(charge);
         }
     }
 
     /// Hands a frame over to the worker that owns its egress port.
-    pub(crate) fn hand_over(&mut self, owner: WorkerId, frame: Frame) {
-        let word = frame.pack().into_word();
+    pub(crate) fn hand_over(&mut self, owner: WorkerId, frame: Descriptor) {
+        let word = frame.into_word();
         let pushed = match self.outboxes.get_mut(owner.index()) {
             Some(Some(outbox)) => outbox.push(word),
             _ => Err(word),

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::drop::DropReason;
-use crate::frame::{Descriptor, Frame};
+use crate::frame::Descriptor;
 use crate::ids::{PerQueue, QueueId, QueueSet};
 use crate::io::{FramePool, PortIo, BURST};
 use crate::port::Port;
@@ -20,11 +20,13 @@ pub(crate) fn accept<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     profile: &Profile,
-    frame: Frame,
+    frame: Descriptor,
 ) {
-    match context.slots.of(frame.egress).and_then(|slot| ports.get_mut(slot)) {
-        Some(port) => join(port, context, profile.port(frame.egress), frame),
-        None => context.finish(frame),
+    let egress = frame.egress();
+    let cells = frame.len().to_cells(profile.cell());
+    match context.slots.of(egress).and_then(|slot| ports.get_mut(slot)) {
+        Some(port) => join(port, context, profile.port(egress), frame, cells),
+        None => context.finish(frame.unpack(profile.cell())),
     }
 }
 
@@ -33,9 +35,10 @@ pub(crate) fn accept<P: PortIo>(
 pub(crate) fn refuse<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
-    frame: Frame,
+    frame: Descriptor,
     reason: DropReason,
 ) {
+    let frame = frame.unpack(context.profile.cell());
     port.counters.dropped.count(reason);
     port.counters.queues[frame.queue].dropped.count(reason);
     let kind = EventKind::Drop { reason, pg: None, queue: Some(frame.queue), len: frame.len };
@@ -43,31 +46,31 @@ pub(crate) fn refuse<P: PortIo>(
     context.finish(frame);
 }
 
-/// Puts a frame into its queue at `port`, of which the profile says `spec`; drops it with its reason
-/// where it must.
+/// Puts a frame of `cells` into its queue at `port`, of which the profile says `spec`; drops it
+/// with its reason where it must.
 #[inline(always)]
 pub(crate) fn join<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
     spec: Option<&PortSpec>,
-    mut frame: Frame,
+    mut frame: Descriptor,
+    cells: Cells,
 ) {
     let Some(spec) = spec.filter(|_| port.up) else {
         return refuse(port, context, frame, DropReason::PortDown);
     };
-    let queue_spec = &spec.queues[frame.queue];
-    let queue = &mut port.queues[frame.queue];
-    let cells = frame.charge.cells();
-    let exempt = frame.lossless && !frame.copy;
+    let id = frame.queue();
+    let (queue_spec, queue) = (&spec.queues[id], &mut port.queues[id]);
+    let exempt = frame.is_lossless() && !frame.is_copy();
     let mmu = &context.shared.mmu;
     if queue.account.join(mmu, &context.profile, queue_spec, cells, exempt).is_err() {
         return refuse(port, context, frame, DropReason::QueueLimit);
     }
     if let Some(wred) = &queue_spec.wred {
         let depth = queue.account.occupancy();
-        match queue.wred.on_arrival(wred, depth, frame.ecn, frame.lossless) {
+        match queue.wred.on_arrival(wred, depth, frame.ecn(), frame.is_lossless()) {
             Arrival::Join => {}
-            Arrival::JoinMarked => mark(port, context, &mut frame, depth),
+            Arrival::JoinMarked => frame = mark(port, context, frame, depth),
             Arrival::Drop => {
                 queue.account.leave(mmu, cells);
                 return refuse(port, context, frame, DropReason::Wred);
@@ -77,18 +80,19 @@ pub(crate) fn join<P: PortIo>(
     if port.waiting.is_empty() {
         port.shaper.idle(context.now);
     }
-    let id = frame.queue;
-    port.queues[id].fifo.push_back(frame.pack());
+    port.queues[id].fifo.push_back(frame);
     port.waiting = port.waiting.or(QueueSet::only(id));
 }
 
 /// Writes CE where the frame allows it; counts and records what was done.
+#[inline(never)]
 fn mark<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
-    frame: &mut Frame,
+    frame: Descriptor,
     depth: Cells,
-) {
+) -> Descriptor {
+    let mut frame = frame.unpack(context.profile.cell());
     let counters = &mut port.counters.queues[frame.queue];
     let mut marked = false;
     if frame.copy {
@@ -101,13 +105,14 @@ fn mark<P: PortIo>(
                 marked = true;
             }
             Marking::AlreadyCe => counters.ce_passed += 1,
-            Marking::NotEct => return,
+            Marking::NotEct => return frame.pack(),
         }
     }
     if context.trace.wants(TraceMask::MARKS) {
         let kind = EventKind::Mark { queue: frame.queue, depth, marked };
         context.trace.record(context.now, port.id, kind);
     }
+    frame.pack()
 }
 
 /// Sends what may leave the port now; returns how much was done.
@@ -183,9 +188,7 @@ fn send_next<P: PortIo>(
     if let Some(wred) = &spec.queues[id].wred {
         let depth = queue.account.occupancy();
         if descriptor.ecn() != Ecn::NotEct && queue.wred.on_departure(wred, depth) {
-            let mut frame = descriptor.unpack(context.profile.cell());
-            mark(port, context, &mut frame, depth);
-            descriptor = frame.pack();
+            descriptor = mark(port, context, descriptor, depth);
         }
     }
     let (chunk, token) = (descriptor.chunk(), descriptor.into_word());
@@ -249,9 +252,9 @@ pub(crate) fn flush<P: PortIo>(
 ) {
     let cell = context.profile.cell();
     for id in QueueId::all() {
-        while let Some(descriptor) = port.queues[id].fifo.pop_front() {
-            let frame = descriptor.unpack(cell);
-            port.queues[id].account.leave(&context.shared.mmu, frame.charge.cells());
+        while let Some(frame) = port.queues[id].fifo.pop_front() {
+            let cells = frame.len().to_cells(cell);
+            port.queues[id].account.leave(&context.shared.mmu, cells);
             refuse(port, context, frame, reason);
         }
         port.scheduler.emptied(id);

@@ -162,6 +162,18 @@ impl Descriptor {
         Ecn::from_bits((self.0 >> ECN_AT) as u8 & 3)
     }
 
+    /// Whether it is charged to a lossless PG, without taking the frame out.
+    #[inline]
+    pub const fn is_lossless(&self) -> bool {
+        (self.0 >> LOSSLESS_AT) & 1 == 1
+    }
+
+    /// Whether it is one of several copies, without taking the frame out.
+    #[inline]
+    pub const fn is_copy(&self) -> bool {
+        (self.0 >> COPY_AT) & 1 == 1
+    }
+
     /// The egress port, without taking the frame out.
     #[inline]
     pub const fn egress(&self) -> PortId {
@@ -190,8 +202,8 @@ impl Descriptor {
             tags: ((w >> TAGS_AT) & 3) as u8,
             l3: L3Kind::from_bits((w >> L3_AT) as u8 & 3),
             ecn: self.ecn(),
-            lossless: (w >> LOSSLESS_AT) & 1 == 1,
-            copy: (w >> COPY_AT) & 1 == 1,
+            lossless: self.is_lossless(),
+            copy: self.is_copy(),
         }
     }
 }
@@ -201,19 +213,49 @@ impl Frame {
     #[inline]
     pub const fn pack(self) -> Descriptor {
         let Self { handle, charge, len, egress, queue, tags, l3, ecn, lossless, copy } = self;
-        Descriptor(
-            handle.into_chunk() as u64
-                | ((len.0 & MAX_FRAME_LEN) as u64) << LEN_AT
-                | (charge.port.number() as u64) << INGRESS_AT
-                | (charge.pg.number() as u64) << PG_AT
-                | (egress.number() as u64) << EGRESS_AT
-                | (queue.number() as u64) << QUEUE_AT
+        let account = (charge.port, charge.pg);
+        let stamp = Stamp::new(account, (egress, queue), (tags, l3, ecn), lossless, copy);
+        stamp.on(handle, charge, len)
+    }
+}
+
+/// All of a [`Descriptor`] but memory and length: what frames of one way have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    /// For frames charged to `account` on their way to `exit`.
+    #[inline]
+    pub(crate) const fn new(
+        account: (PortId, PgId),
+        exit: (PortId, QueueId),
+        (tags, l3, ecn): (u8, L3Kind, Ecn),
+        lossless: bool,
+        copy: bool,
+    ) -> Self {
+        Self(
+            (account.0.number() as u64) << INGRESS_AT
+                | (account.1.number() as u64) << PG_AT
+                | (exit.0.number() as u64) << EGRESS_AT
+                | (exit.1.number() as u64) << QUEUE_AT
                 | ((tags & 3) as u64) << TAGS_AT
                 | (l3.bits() as u64) << L3_AT
                 | (ecn.bits() as u64) << ECN_AT
                 | (lossless as u64) << LOSSLESS_AT
                 | (copy as u64) << COPY_AT,
         )
+    }
+
+    /// A frame of this way; the descriptor owns its memory and its receipt from now on.
+    #[inline]
+    pub(crate) const fn on(self, handle: FrameHandle, charge: Charge, len: FrameLen) -> Descriptor {
+        let Charge { port, pg, .. } = charge;
+        debug_assert!(
+            (self.0 >> INGRESS_AT) as u8 % 64 == port.number()
+                && (self.0 >> PG_AT) as u8 % 8 == pg.number(),
+            "a frame goes by the way of the account that it is charged to"
+        );
+        Descriptor(handle.into_chunk() as u64 | ((len.0 & MAX_FRAME_LEN) as u64) << LEN_AT | self.0)
     }
 }
 

@@ -5,15 +5,15 @@ use crate::context::Context;
 use crate::drop::DropReason;
 use crate::egress;
 use crate::fdb::Learn;
-use crate::frame::{Charge, Frame, L3Kind};
-use crate::ids::{Cos, Dscp, Pcp, PgId, PortId, PrioritySet, QueueId};
+use crate::frame::{Charge, Descriptor, Frame, Stamp};
+use crate::ids::{Cos, Dscp, Pcp, PgId, PortId, PrioritySet};
 use crate::io::{FramePool, PortIo, Received};
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
 use crate::topology::{PortSet, ReservedGroups};
 use crate::trace::{EventKind, TraceMask};
-use crate::units::FrameLen;
-use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL};
+use crate::units::{Cells, FrameLen};
+use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL, L3};
 use holdfast_wire::{parse, parse_mac_control, Ecn, Headers, MacAddr, MacControl};
 
 /// One burst on its way in: what is the same for all of its frames.
@@ -30,12 +30,12 @@ struct Burst<'a> {
 /// IP header with version, length and traffic class.
 const HEAD: usize = 16;
 
-/// The frame before, if it was untagged IP to one known port. A next one with the same head goes
+/// The frame before. If it was untagged IP to one known port, a next one with the same head goes
 /// the same way, without parsing it or asking the FDB: nothing came in between that could have
 /// changed what this worker knows.
 struct Before {
     head: [u8; HEAD],
-    /// Its whole IP header lay within so many bytes.
+    /// Its whole IP header lay within so many bytes; more than any frame has if its way is its own.
     present: usize,
     way: Way,
 }
@@ -52,11 +52,11 @@ impl Before {
 struct Way {
     verdict: Verdict,
     cos: Cos,
+    pg: PgId,
     dscp: Option<Dscp>,
     pcp: Option<Pcp>,
-    tags: u8,
-    l3: L3Kind,
-    ecn: Ecn,
+    /// Of a frame to one port whole; else egress port and queue are still open.
+    stamp: Stamp,
 }
 
 /// Where a frame goes.
@@ -86,15 +86,12 @@ pub(crate) fn burst<P: PortIo>(
     };
     let mut burst = Burst { index, profile, spec, before: None };
     for frame in received.drain(..) {
-        let before = burst.before.as_ref();
-        let way = match before {
-            Some(before) if context.pool.read(&frame.handle, |bytes| before.is_like(bytes)) => {
-                Some(before.way)
-            }
-            _ => find_way(ports, context, &mut burst, &frame),
-        };
-        match way {
-            Some(way) => data_frame(ports, context, &burst, frame, way),
+        let known = |before: &Before| context.pool.read(&frame.handle, |b| before.is_like(b));
+        if !burst.before.as_ref().is_some_and(known) {
+            burst.before = find_way(ports, context, &burst, &frame);
+        }
+        match &burst.before {
+            Some(Before { way, .. }) => data_frame(ports, context, &burst, frame, way),
             None => context.pool.free(frame.handle),
         }
     }
@@ -133,14 +130,13 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
 fn find_way<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
-    burst: &mut Burst<'_>,
+    burst: &Burst<'_>,
     Received { handle, len }: &Received,
-) -> Option<Way> {
+) -> Option<Before> {
     let port = ports.get_mut(burst.index)?;
-    burst.before = None;
     let parsed = context.pool.read(handle, |bytes| {
         let head = bytes.first_chunk::<HEAD>().copied();
-        parse(bytes).map(|headers| (headers, head, bytes.len()))
+        parse(bytes).map(|headers| (headers, head.unwrap_or_default(), bytes.len()))
     });
     let Ok((headers, head, present)) = parsed else {
         port.counters.received.count(u64::from(len.0));
@@ -155,24 +151,30 @@ fn find_way<P: PortIo>(
         true => (Verdict::Drop(DropReason::TooLong), false),
         false => look_up(port, context, &headers),
     };
-    let way = Way::new(burst.spec, &headers, verdict);
-    if let (Some(head), true) = (head, lasting && headers.tags == 0 && way.l3 != L3Kind::Other) {
-        burst.before = Some(Before { head, present, way });
-    }
-    Some(way)
+    let way = Way::new((port.id, burst), &headers, verdict);
+    let repeats = lasting && headers.tags == 0 && headers.l3 != L3::Other;
+    Some(Before { head, present: if repeats { present } else { usize::MAX }, way })
 }
 
 impl Way {
-    fn new(spec: &PortSpec, headers: &Headers, verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            cos: classify(&spec.maps, headers),
-            dscp: dscp(headers),
-            pcp: pcp(headers),
-            tags: headers.tags,
-            l3: headers.l3.kind(),
-            ecn: headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn),
-        }
+    fn new((ingress, burst): (PortId, &Burst<'_>), headers: &Headers, verdict: Verdict) -> Self {
+        let maps = &burst.spec.maps;
+        let cos = classify(maps, headers);
+        let pg = maps.cos_to_pg[cos];
+        let egress = match verdict {
+            Verdict::Unicast(egress) => egress,
+            _ => ingress,
+        };
+        let queue = burst.profile.port(egress).map(|spec| spec.maps.cos_to_queue[cos]);
+        let ecn = headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn);
+        let stamp = Stamp::new(
+            (ingress, pg),
+            (egress, queue.unwrap_or_default()),
+            (headers.tags, headers.l3.kind(), ecn),
+            burst.spec.pgs[pg].lossless,
+            false,
+        );
+        Self { verdict, cos, pg, dscp: dscp(headers), pcp: pcp(headers), stamp }
     }
 }
 
@@ -215,7 +217,7 @@ fn data_frame<P: PortIo>(
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
     Received { handle, len }: Received,
-    way: Way,
+    way: &Way,
 ) {
     let Some(port) = ports.get_mut(burst.index) else { return context.pool.free(handle) };
     let Burst { spec, .. } = burst;
@@ -229,28 +231,14 @@ fn data_frame<P: PortIo>(
         count_drop(port, context, (reason, None), len);
         return context.pool.free(handle);
     }
-    let pg = spec.maps.cos_to_pg[way.cos];
-    let Some(charge) = admit(port, context, spec, pg, len) else {
+    let Some(charge) = admit(port, context, spec, way.pg, len) else {
         return context.pool.free(handle);
     };
-    let frame = Frame {
-        handle,
-        charge,
-        len,
-        egress: port.id,
-        queue: QueueId::default(),
-        tags: way.tags,
-        l3: way.l3,
-        ecn: way.ecn,
-        lossless: spec.pgs[pg].lossless,
-        copy: false,
-    };
+    let cells = charge.cells();
+    let frame = way.stamp.on(handle, charge, len);
     match way.verdict {
-        Verdict::Unicast(egress) => {
-            deliver(ports, context, burst, Frame { egress, ..frame }, way.cos);
-        }
         Verdict::Flood(set) => flood(ports, context, burst, (frame, set), way.cos),
-        Verdict::Drop(_) => {}
+        _ => deliver(ports, context, burst, frame, cells),
     }
 }
 
@@ -360,15 +348,12 @@ fn deliver<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
-    mut frame: Frame,
-    cos: Cos,
+    frame: Descriptor,
+    cells: Cells,
 ) {
-    let spec = burst.profile.port(frame.egress);
-    if let Some(spec) = spec {
-        frame.queue = spec.maps.cos_to_queue[cos];
-    }
-    match context.slots.of(frame.egress).and_then(|slot| ports.get_mut(slot)) {
-        Some(port) => egress::join(port, context, spec, frame),
+    let egress = frame.egress();
+    match context.slots.of(egress).and_then(|slot| ports.get_mut(slot)) {
+        Some(port) => egress::join(port, context, burst.profile.port(egress), frame, cells),
         None => deliver_elsewhere(ports, context, burst, frame),
     }
 }
@@ -379,10 +364,11 @@ fn deliver_elsewhere<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
-    frame: Frame,
+    frame: Descriptor,
 ) {
-    match context.topology.owner(frame.egress) {
-        Some(owner) if owner == context.id => context.finish(frame),
+    let cell = burst.profile.cell();
+    match context.topology.owner(frame.egress()) {
+        Some(owner) if owner == context.id => context.finish(frame.unpack(cell)),
         Some(owner) => {
             if let Some(port) = ports.get_mut(burst.index) {
                 port.counters.handed_over += 1;
@@ -391,9 +377,9 @@ fn deliver_elsewhere<P: PortIo>(
         }
         None => {
             if let Some(port) = ports.get_mut(burst.index) {
-                count_drop(port, context, (DropReason::NoEgress, None), frame.len);
+                count_drop(port, context, (DropReason::NoEgress, None), frame.len());
             }
-            context.finish(frame);
+            context.finish(frame.unpack(cell));
         }
     }
 }
@@ -404,9 +390,10 @@ fn flood<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
-    (frame, set): (Frame, PortSet),
+    (frame, set): (Descriptor, PortSet),
     cos: Cos,
 ) {
+    let frame = frame.unpack(burst.profile.cell());
     if let Some(port) = ports.get_mut(burst.index) {
         port.counters.flooded += 1;
     }
@@ -421,7 +408,10 @@ fn flood<P: PortIo>(
             }
             continue;
         }
-        deliver(ports, context, burst, frame.copy_to(egress), cos);
+        let queue = burst.profile.port(egress).map(|spec| spec.maps.cos_to_queue[cos]);
+        let copy = Frame { queue: queue.unwrap_or_default(), ..frame.copy_to(egress) };
+        let cells = copy.charge.cells();
+        deliver(ports, context, burst, copy.pack(), cells);
     }
     if shared.copies.let_go(chunk) {
         context.release(frame.charge);

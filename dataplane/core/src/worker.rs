@@ -152,7 +152,7 @@ impl<P: PortIo> Worker<P> {
         let mut taken = 0;
         for inbox in &mut self.inboxes {
             while let Some(word) = inbox.pop() {
-                let frame = Descriptor::from_word(word).unpack(profile.cell());
+                let frame = Descriptor::from_word(word);
                 egress::accept(&mut self.ports, &mut self.context, profile, frame);
                 taken += 1;
                 if taken % (4 * BURST) == 0 {

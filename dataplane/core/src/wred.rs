@@ -56,7 +56,7 @@ impl Wred {
     /// Decides over a frame that arrives: `ecn` as its header says, Not-ECT for what isn't IP.
     ///
     /// Not-ECT is decided here whatever `mark_at` says, and only lossy queues drop it.
-    #[inline]
+    #[inline(always)]
     pub fn on_arrival(
         &mut self,
         spec: &WredSpec,
@@ -64,16 +64,12 @@ impl Wred {
         ecn: Ecn,
         lossless: bool,
     ) -> Arrival {
-        if ecn == Ecn::NotEct {
-            let droppable = !lossless && spec.not_ect == NotEct::Drop;
-            return if droppable && self.decide(spec, depth) {
-                Arrival::Drop
-            } else {
-                Arrival::Join
-            };
-        }
-        if spec.mark_at == MarkAt::Enqueue && self.decide(spec, depth) {
-            Arrival::JoinMarked
+        let (decides, hit) = match ecn {
+            Ecn::NotEct => (!lossless && spec.not_ect == NotEct::Drop, Arrival::Drop),
+            _ => (spec.mark_at == MarkAt::Enqueue, Arrival::JoinMarked),
+        };
+        if decides && self.decide(spec, depth) {
+            hit
         } else {
             Arrival::Join
         }

@@ -1,5 +1,7 @@
 //! Which frames leave as CE, and what else of them changes: nothing (SPEC 5).
 
+#![allow(clippy::expect_used)]
+
 use holdfast_api::amount::CellAmount;
 use holdfast_api::message::{Call, Event, EventKind, SetReply, SetWred, Trace, TraceReply};
 use holdfast_api::profile_doc::MarkAtDoc;
