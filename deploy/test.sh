@@ -59,6 +59,18 @@ loom_models() {
     cargo test --package holdfast-core --release --test loom_account
 }
 
+# Instructions, not seconds: they don't depend on what else the machine does.
+instructions_a_frame() {
+  cargo build --release --package holdfast-core --example frames --quiet &&
+    cargo test --release --package holdfast-core --test instructions -- --nocapture
+}
+
+# The whole switch against the bare forwarder in one run; the gate is wide, for the machine is shared.
+bench_gate() {
+  cargo build --release --package holdfast-xsk --examples --quiet &&
+    "$target/release/holdfast-bench" --rounds 2 --seconds 2 --at-least 0.5
+}
+
 step "format" cargo fmt --all --check
 step "shell scripts" shellcheck deploy/*.sh .ci/run
 step "lints" cargo clippy --workspace --all-targets --quiet -- --deny warnings
@@ -66,7 +78,9 @@ step "release binaries" cargo build --release --workspace --bins --quiet
 step "unit to netdev tests" workspace_tests
 step "documentation examples" cargo test --workspace --doc --quiet
 step "interleavings of the account" loom_models
+step "instructions a frame" instructions_a_frame
 step "end-to-end tests" end_to_end_tests
+step "rate of the bare forwarder" bench_gate
 
 printf '\n=== summary\n'
 for i in "${!names[@]}"; do

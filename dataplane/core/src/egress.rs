@@ -180,11 +180,12 @@ fn send_next<P: PortIo>(
     let head_len = |id: QueueId| queues[id].fifo.front().map_or_else(Default::default, |d| d.len());
     let Some(id) = port.scheduler.pick(now, ready, head_len) else { return false };
     let queue = &mut port.queues[id];
-    let Some(len) = queue.fifo.front().map(Descriptor::len) else { return false };
+    let Some(mut descriptor) = queue.fifo.pop_front() else { return false };
+    let len = descriptor.len();
     if !port.pacer.has_room(len) {
+        queue.fifo.push_front(descriptor);
         return false;
     }
-    let Some(mut descriptor) = queue.fifo.pop_front() else { return false };
     if let Some(wred) = &spec.queues[id].wred {
         let depth = queue.account.occupancy();
         if descriptor.ecn() != Ecn::NotEct && queue.wred.on_departure(wred, depth) {

@@ -23,6 +23,8 @@ struct Burst<'a> {
     profile: &'a Profile,
     /// What the profile says of the ingress port.
     spec: &'a PortSpec,
+    /// The longest frame that the port takes, in bytes.
+    largest: u16,
     before: Option<Before>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) fn burst<P: PortIo>(
         received.drain(..).for_each(|frame| without_a_place(port, context, frame));
         return came;
     };
-    let mut burst = Burst { index, profile, spec, before: None };
+    let mut burst = Burst { index, profile, spec, largest: spec.largest_frame(), before: None };
     for frame in received.drain(..) {
         let known = |before: &Before| context.pool.read(&frame.handle, |b| before.is_like(b));
         if !burst.before.as_ref().is_some_and(known) {
@@ -147,7 +149,7 @@ fn find_way<P: PortIo>(
         return None;
     }
     // A frame that is too long teaches nothing.
-    let (verdict, lasting) = match len.0 > burst.spec.largest_frame() {
+    let (verdict, lasting) = match len.0 > burst.largest {
         true => (Verdict::Drop(DropReason::TooLong), false),
         false => look_up(port, context, &headers),
     };
@@ -220,18 +222,17 @@ fn data_frame<P: PortIo>(
     way: &Way,
 ) {
     let Some(port) = ports.get_mut(burst.index) else { return context.pool.free(handle) };
-    let Burst { spec, .. } = burst;
     count_received(port, (way.dscp, way.pcp), len);
     port.counters.received_cos[way.cos] += 1;
     let reason = match way.verdict {
         Verdict::Drop(reason) => Some(reason),
-        _ => (len.0 > spec.largest_frame()).then_some(DropReason::TooLong),
+        _ => (len.0 > burst.largest).then_some(DropReason::TooLong),
     };
     if let Some(reason) = reason {
         count_drop(port, context, (reason, None), len);
         return context.pool.free(handle);
     }
-    let Some(charge) = admit(port, context, spec, way.pg, len) else {
+    let Some(charge) = admit(port, context, burst.spec, way.pg, len) else {
         return context.pool.free(handle);
     };
     let cells = charge.cells();

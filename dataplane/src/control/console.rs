@@ -28,8 +28,9 @@ impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
     pub(crate) fn live(switch: Switch, chunks: u64, smallest_lossless_frame: FrameLen) -> Self {
-        let Switch { name, workers, shared, topology, profile, notes, ports, stats, cpus, started } =
-            switch;
+        let Switch { name, workers, shared, topology, profile, notes, .. } = switch;
+        let (ports, stats, cpus, started) =
+            (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = clock::now();
         let cpus = cpus.into_iter().map(|cpu| cpu.and_then(|cpu| u32::try_from(cpu).ok()));

@@ -337,12 +337,10 @@ pub fn encode_header(
 /// cost where it isn't.
 #[inline]
 pub fn is_mac_control(frame: &[u8]) -> bool {
-    match be16(frame, 12) {
-        // Below all tags, and MAC control: IPv4 and ARP end here.
-        Some(first) if first < TPID_CUSTOMER => false,
-        Some(_) => inner_ethertype(frame) == Some(ETHERTYPE_MAC_CONTROL),
-        None => false,
-    }
+    let Some(&[.., t0, t1]) = frame.first_chunk::<HEADER_LEN>() else { return false };
+    // Below all tags, and below MAC control: IPv4 and ARP end here.
+    u16::from_be_bytes([t0, t1]) >= TPID_CUSTOMER
+        && inner_ethertype(frame) == Some(ETHERTYPE_MAC_CONTROL)
 }
 
 /// The EtherType behind up to three tags; `None` for a runt.

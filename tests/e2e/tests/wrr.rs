@@ -131,7 +131,8 @@ fn strict_starves_nobody_who_has_a_minimum_rate() -> TestResult {
     })
 }
 
-/// Large frames, so that senders on two shared cores reach the rate. The port's speed counts 24 bytes more a frame than what the counter of bytes has.
+/// Large frames, so that senders on two shared cores reach the rate. The port's speed counts 24
+/// bytes more a frame than what the counter of bytes has.
 fn shaper(speed: &str, bits: f64) -> TestResult {
     in_lab(&plan(1, speed, ""), |lab| {
         let rate = format!("dscp=0,size=9000,rate={}M,ecn=none", (bits / 1e6 * 0.65) as u64);

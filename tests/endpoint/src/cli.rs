@@ -34,7 +34,7 @@ pub(crate) enum Command {
 
 /// Arguments of every command.
 #[derive(Debug, Args)]
-pub(crate) struct CommonArgs {
+pub(crate) struct LinkArgs {
     /// Interface to work on
     #[arg(long, value_name = "IF")]
     pub(crate) interface: String,
@@ -114,7 +114,7 @@ pub(crate) struct FirstPsn(pub(crate) Option<u32>);
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) link: LinkArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub(crate) struct SendArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReceiveArgs {
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) link: LinkArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub(crate) struct ReceiveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) link: LinkArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
     #[command(flatten)]
@@ -150,7 +150,7 @@ pub(crate) struct RunArgs {
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
+    pub(crate) link: LinkArgs,
     /// Frames as lines "name : hex"; lines that start with # are left out
     #[arg(long, value_name = "FILE", group = "source")]
     pub(crate) hex: Option<PathBuf>,

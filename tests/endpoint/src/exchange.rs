@@ -15,7 +15,7 @@ use nix::poll::{ppoll, PollFd, PollFlags};
 use arrivals::Arrivals;
 use departures::{Departures, Step};
 
-use crate::cli::{ArrivalArgs, CommonArgs, HostArgs, ReceiveArgs, RunArgs, SendArgs, TrafficArgs};
+use crate::cli::{ArrivalArgs, HostArgs, LinkArgs, ReceiveArgs, RunArgs, SendArgs, TrafficArgs};
 use crate::clock::{now, timespec, StopSignal};
 use crate::flow_arg::flows;
 use crate::link::{Inlet, Link, LinkError, CONTROL_BURST, DATA_BURST};
@@ -35,27 +35,27 @@ const PROGRESS: Nanos = Nanos(250_000_000);
 
 /// `send`.
 pub(crate) fn send(args: &SendArgs) -> Result<(), EndpointError> {
-    exchange(&args.common, &args.host, Some(&args.traffic), None)
+    exchange(&args.link, &args.host, Some(&args.traffic), None)
 }
 
 /// `receive`.
 pub(crate) fn receive(args: &ReceiveArgs) -> Result<(), EndpointError> {
-    exchange(&args.common, &args.host, None, Some(&args.arrival))
+    exchange(&args.link, &args.host, None, Some(&args.arrival))
 }
 
 /// `run`.
 pub(crate) fn run(args: &RunArgs) -> Result<(), EndpointError> {
-    exchange(&args.common, &args.host, Some(&args.traffic), Some(&args.arrival))
+    exchange(&args.link, &args.host, Some(&args.traffic), Some(&args.arrival))
 }
 
 fn exchange(
-    common: &CommonArgs,
+    place: &LinkArgs,
     host: &HostArgs,
     traffic: Option<&TrafficArgs>,
     arrival: Option<&ArrivalArgs>,
 ) -> Result<(), EndpointError> {
     let stop = StopSignal::listen().map_err(EndpointError::Signals)?;
-    let link = Link::find(&common.interface)?;
+    let link = Link::find(&place.interface)?;
     let departures = match traffic {
         Some(traffic) => {
             let flows = flows(traffic, link.mac())?;
@@ -74,9 +74,9 @@ fn exchange(
     };
     announce(&link)?;
     let start = now();
-    let ended_by = endpoint.work(common.seconds.map(|span| start + span), &stop)?;
+    let ended_by = endpoint.work(place.seconds.map(|span| start + span), &stop)?;
     let report = endpoint.report(&link, start, ended_by)?;
-    Ok(deliver(&report, common.json.as_deref())?)
+    Ok(deliver(&report, place.json.as_deref())?)
 }
 
 /// A host at work.

@@ -34,11 +34,11 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), EndpointError> {
         (None, None) => Vec::new(),
     };
     let stop = StopSignal::listen().map_err(EndpointError::Signals)?;
-    let link = Link::find(&args.common.interface)?;
+    let link = Link::find(&args.link.interface)?;
     let mut outlet = Outlet::open(&link)?;
     announce(&link)?;
     let start = now();
-    let end = args.common.seconds.map(|span| start + span);
+    let end = args.link.seconds.map(|span| start + span);
     let total = match args.repeat {
         0 => u64::MAX,
         times => times.saturating_mul(frames.len() as u64),
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), EndpointError> {
         sent,
         refusals,
     };
-    Ok(deliver(&report, args.common.json.as_deref())?)
+    Ok(deliver(&report, args.link.json.as_deref())?)
 }
 
 /// The frames from number `sent` on: one if there is a gap behind each.

@@ -30,6 +30,9 @@ struct Arguments {
     /// Also DPDK testpmd (Debian package dpdk), io forwarding on af_xdp.
     #[arg(long)]
     peers: bool,
+    /// Fail if holdfast forwards less than this share of the bare forwarder's rate at any size.
+    #[arg(long, value_name = "RATIO")]
+    at_least: Option<f64>,
     /// Write all samples, medians and ratios here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -72,5 +75,10 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
     }
-    Ok(())
+    match arguments.at_least {
+        Some(least) if report.least_of_bare(Contender::Holdfast) < least => {
+            Err(format!("holdfast is below {least} of the bare forwarder").into())
+        }
+        _ => Ok(()),
+    }
 }

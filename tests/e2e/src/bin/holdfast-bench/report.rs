@@ -68,6 +68,12 @@ impl Report {
         Self { lines, samples: samples.to_vec() }
     }
 
+    /// The contender's lowest rate over all sizes, in terms of the bare forwarder's.
+    pub fn least_of_bare(&self, contender: Contender) -> f64 {
+        let lines = self.lines.iter().filter(|line| line.contender == contender);
+        lines.map(|line| line.of_bare).fold(f64::INFINITY, f64::min)
+    }
+
     /// For people.
     pub fn table(&self) -> String {
         let mut table = Table::new();
