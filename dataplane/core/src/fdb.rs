@@ -305,14 +305,23 @@ impl Fdb {
         (0..REACH).map(move |distance| (distance, &*self.buckets[(key.home + distance) & mask]))
     }
 
-    /// The first entry of `key`.
+    /// The first entry of `key`. Nearly all stand in their own bucket.
     #[inline]
     fn find(&self, key: Key) -> Option<Found<'_>> {
-        self.reach(key).find_map(|(distance, bucket)| {
-            bucket.words.iter().zip(&bucket.seen).find_map(|(at, seen)| {
-                let word = Word(at.load(Ordering::Acquire));
-                word.is_of(key, distance).then_some(Found { at, seen, word })
-            })
+        let home = &self.buckets[key.home & (self.buckets.len() - 1)];
+        Self::find_in(home, key, 0).or_else(|| self.find_further(key))
+    }
+
+    #[inline(never)]
+    fn find_further(&self, key: Key) -> Option<Found<'_>> {
+        self.reach(key).skip(1).find_map(|(distance, bucket)| Self::find_in(bucket, key, distance))
+    }
+
+    #[inline(always)]
+    fn find_in(bucket: &Bucket, key: Key, distance: usize) -> Option<Found<'_>> {
+        bucket.words.iter().zip(&bucket.seen).find_map(|(at, seen)| {
+            let word = Word(at.load(Ordering::Acquire));
+            word.is_of(key, distance).then_some(Found { at, seen, word })
         })
     }
 

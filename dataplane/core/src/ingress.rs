@@ -25,27 +25,52 @@ struct Burst<'a> {
     spec: &'a PortSpec,
     /// The longest frame that the port takes, in bytes.
     largest: u16,
-    before: Option<Before>,
+    /// One frame before for each value of [`Glance::slot`].
+    before: [Option<Before>; Glance::SLOTS],
 }
 
 /// Bytes of an untagged frame that decide its way: addresses, EtherType, and the first two of the
 /// IP header with version, length and traffic class.
 const HEAD: usize = 16;
 
-/// The frame before. If it was untagged IP to one known port, a next one with the same head goes
-/// the same way, without parsing it or asking the FDB: nothing came in between that could have
-/// changed what this worker knows.
-struct Before {
+/// The head of a frame, and how many bytes lie there to be read: a frame with the head of another
+/// one and at least as many bytes has the same headers, if those are untagged IP.
+#[derive(Clone, Copy)]
+struct Glance {
     head: [u8; HEAD],
-    /// Its whole IP header lay within so many bytes; more than any frame has if its way is its own.
     present: usize,
+}
+
+impl Glance {
+    const SLOTS: usize = 8;
+
+    /// Where frames like this one are remembered: flows of one port mostly differ in these bytes.
+    #[inline(always)]
+    const fn slot(&self) -> usize {
+        (self.head[5] ^ self.head[11] ^ self.head[15] >> 2) as usize % Self::SLOTS
+    }
+
+    /// At the bytes of a frame; a head that is cut short doesn't matter, for it holds no IP.
+    #[inline(always)]
+    fn at(bytes: &[u8]) -> Self {
+        let head = bytes.first_chunk::<HEAD>().copied().unwrap_or_default();
+        Self { head, present: bytes.len() }
+    }
+}
+
+/// A frame before. If it was untagged IP to one known port, a next one with the same head goes the
+/// same way, without parsing it or asking the FDB: all ways are forgotten when a frame comes that
+/// could have changed what this worker knows.
+struct Before {
+    glance: Glance,
     way: Way,
+    repeats: bool,
 }
 
 impl Before {
-    #[inline]
-    fn is_like(&self, bytes: &[u8]) -> bool {
-        bytes.len() >= self.present && bytes.first_chunk() == Some(&self.head)
+    #[inline(always)]
+    fn is_like(&self, next: &Glance) -> bool {
+        self.repeats && next.present >= self.glance.present && next.head == self.glance.head
     }
 }
 
@@ -81,18 +106,23 @@ pub(crate) fn burst<P: PortIo>(
     let Some(port) = ports.get_mut(index) else { return 0 };
     port.io.receive(&mut context.pool, received);
     let came = received.len();
+    if came == 0 {
+        return 0;
+    }
     mac_control_first(port, context, received);
     let Some(spec) = profile.port(port.id) else {
         received.drain(..).for_each(|frame| without_a_place(port, context, frame));
         return came;
     };
-    let mut burst = Burst { index, profile, spec, largest: spec.largest_frame(), before: None };
+    let mut burst =
+        Burst { index, profile, spec, largest: spec.largest_frame(), before: Default::default() };
     for frame in received.drain(..) {
-        let known = |before: &Before| context.pool.read(&frame.handle, |b| before.is_like(b));
-        if !burst.before.as_ref().is_some_and(known) {
-            burst.before = find_way(ports, context, &burst, &frame);
+        let glance = context.pool.read(&frame.handle, Glance::at);
+        let slot = glance.slot();
+        if !burst.before[slot].as_ref().is_some_and(|before| before.is_like(&glance)) {
+            find_way(ports, context, &mut burst, &frame, glance);
         }
-        match &burst.before {
+        match &burst.before[slot] {
             Some(Before { way, .. }) => data_frame(ports, context, &burst, frame, way),
             None => context.pool.free(frame.handle),
         }
@@ -126,39 +156,42 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
     }
 }
 
-/// Parses and classifies a frame and looks its destination up. `None` for one that goes no
-/// further: MAC control, which was obeyed already, and what has no whole Ethernet header.
+/// Parses and classifies a frame and looks its destination up, into its slot of `burst.before`. That
+/// is `None` for one that goes no further: MAC control, which was obeyed already, and what has no whole
+/// Ethernet header.
 #[inline(never)]
 fn find_way<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
-    burst: &Burst<'_>,
+    burst: &mut Burst<'_>,
     Received { handle, len }: &Received,
-) -> Option<Before> {
-    let port = ports.get_mut(burst.index)?;
-    let parsed = context.pool.read(handle, |bytes| {
-        let head = bytes.first_chunk::<HEAD>().copied();
-        parse(bytes).map(|headers| (headers, head.unwrap_or_default(), bytes.len()))
-    });
-    let Ok((headers, head, present)) = parsed else {
+    glance: Glance,
+) {
+    let slot = glance.slot();
+    burst.before[slot] = None;
+    let Some(port) = ports.get_mut(burst.index) else { return };
+    let Ok(headers) = context.pool.read(handle, parse) else {
         port.counters.received.count(u64::from(len.0));
-        count_drop(port, context, (DropReason::Parse, None), *len);
-        return None;
+        return count_drop(port, context, (DropReason::Parse, None), *len);
     };
     if headers.ethertype == ETHERTYPE_MAC_CONTROL {
-        return None;
+        return;
     }
     // A frame that is too long teaches nothing.
     let (verdict, lasting) = match len.0 > burst.largest {
         true => (Verdict::Drop(DropReason::TooLong), false),
         false => look_up(port, context, &headers),
     };
-    let way = Way::new((port.id, burst), &headers, verdict);
+    if !lasting {
+        burst.before = Default::default();
+    }
     let repeats = lasting && headers.tags == 0 && headers.l3 != L3::Other;
-    Some(Before { head, present: if repeats { present } else { usize::MAX }, way })
+    let way = Way::new((port.id, burst), &headers, verdict);
+    burst.before[slot] = Some(Before { glance, way, repeats });
 }
 
 impl Way {
+    #[inline(always)]
     fn new((ingress, burst): (PortId, &Burst<'_>), headers: &Headers, verdict: Verdict) -> Self {
         let maps = &burst.spec.maps;
         let cos = classify(maps, headers);
@@ -284,6 +317,7 @@ fn admit<P: PortIo>(
 
 /// Learns the source and finds the destination (SPEC 7). Also says whether the same frame at the
 /// same time would meet the same answer, with nothing to learn and nothing to count.
+#[inline(always)]
 fn look_up<P: PortIo>(
     port: &mut Port<P>,
     context: &Context<P::Pool>,

@@ -1,5 +1,6 @@
 //! The egress view (SPEC 3.5).
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used)] // A failed set-up fails the test.
 
 mod mmu_fixture;
 

@@ -1,5 +1,6 @@
 //! Sizes, watermarks and pools that change while cells are in use (SPEC 3.3, 3.6).
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used)] // A failed set-up fails the test.
 
 mod mmu_fixture;
 

@@ -1,5 +1,6 @@
 //! SPEC 3.2 to 3.4 rule by rule, to the cell.
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used)] // A failed set-up fails the test.
 
 mod mmu_fixture;
 

@@ -1,5 +1,6 @@
 //! Two real threads on one MMU: what the explorer shows for small switches, on the machine.
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used)] // A failed set-up fails the test.
 
 mod mmu_fixture;
 
@@ -8,7 +9,7 @@ use holdfast_core::mmu::{Edge, EdgeKind, Mmu, View};
 use holdfast_core::profile::Profile;
 use holdfast_core::units::Cells;
 use mmu_fixture::*;
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender, TrySendError};
 use std::thread;
 
 const FRAMES: u32 = 150_000;
@@ -66,11 +67,10 @@ fn worker(
             let charge = seen.kept.swap_remove(at);
             if dice.roll(2) == 0 {
                 mmu.release(profile, charge, &mut note);
-            } else if let Err(full) = to.try_send(charge) {
-                seen.kept.push(match full {
-                    std::sync::mpsc::TrySendError::Full(charge)
-                    | std::sync::mpsc::TrySendError::Disconnected(charge) => charge,
-                });
+            } else if let Err(TrySendError::Full(charge) | TrySendError::Disconnected(charge)) =
+                to.try_send(charge)
+            {
+                mmu.release(profile, charge, &mut note);
             }
         }
         while let Ok(charge) = from.try_recv() {
@@ -92,8 +92,8 @@ fn two_threads_leave_a_clean_account() {
     let one = || port_spec(3 * CELL - 26, &[(3, account), (4, account)]);
     let profile = Profile::new(1, spec(&[40], vec![one(), one()])).unwrap();
     let mmu = Mmu::new(&profile);
-    let (to_1, from_0) = sync_channel(64);
-    let (to_0, from_1) = sync_channel(64);
+    let (to_1, from_0) = sync_channel(8);
+    let (to_0, from_1) = sync_channel(8);
     let (mmu_ref, profile_ref) = (&mmu, &profile);
     let (zero, one, rest) = thread::scope(|scope| {
         let zero = scope.spawn(move || {

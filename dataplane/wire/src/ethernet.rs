@@ -246,7 +246,7 @@ pub enum ParseError {
 ///
 /// # Errors
 /// [`ParseError::Runt`] below 14 bytes.
-#[inline]
+#[inline(always)]
 pub fn parse(frame: &[u8]) -> Result<Headers, ParseError> {
     let Some((dst, src, ethertype)) = split_header(frame) else {
         return Err(ParseError::Runt { len: frame.len() });

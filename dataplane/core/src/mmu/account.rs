@@ -170,7 +170,8 @@ impl Account {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))] // Loom's atomics live in its models only.
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -199,28 +199,19 @@ impl Site<'_> {
         if word.headroom().0 + cells.0 > self.spec.headroom.0 {
             return Err(None);
         }
-        if self.shared_headroom && !held.headroom {
-            let pool = &self.mmu.headroom_pool;
-            let size = self.profile.spec().headroom_pool;
-            if pool.take(size, cells, Read::Latest, |_| true).is_err() {
-                let lent = pool.lent(Read::Latest);
-                let full = size.saturating_sub(lent) < cells;
-                return if full { Err(Some(lent)) } else { self.reserve_again(word, cells, held) };
-            }
-            held.headroom = true;
+        if !self.shared_headroom || held.headroom {
+            return Ok(());
         }
+        let pool = &self.mmu.headroom_pool;
+        let size = self.profile.spec().headroom_pool;
+        while pool.take(size, cells, Read::Latest, |_| true).is_err() {
+            let lent = pool.lent(Read::Latest);
+            if size.saturating_sub(lent) < cells {
+                return Err(Some(lent));
+            }
+        }
+        held.headroom = true;
         Ok(())
-    }
-
-    /// The shared headroom pool was full and isn't any more.
-    #[cold]
-    fn reserve_again(
-        &self,
-        word: Word,
-        cells: Cells,
-        held: &mut Held,
-    ) -> Result<(), Option<Cells>> {
-        self.reserve_headroom(word, cells, held)
     }
 
     /// Writes the verdict if the account is still what it was made from. A refusal of a lossless

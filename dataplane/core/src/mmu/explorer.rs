@@ -4,6 +4,7 @@
 
 /// A known race, put back into the code to prove that the explorer would find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(loom), allow(unreachable_pub))]
 pub enum Fault {
     /// A refusal sets XOFF and charges Headroom in two steps.
     TwoSteps,

@@ -76,7 +76,7 @@ impl Mmu {
         outstanding: impl Fn(PortId, PgId) -> Cells,
     ) -> Result<(), Violation> {
         let mut service = [Cells::ZERO; POOLS];
-        let mut excess = [Cells::ZERO; POOLS];
+        let excess = self.excess(profile);
         let mut shared_headroom = Cells::ZERO;
         for (port, pg) in Self::every_pg() {
             let account = self.account(port, pg);
@@ -98,11 +98,6 @@ impl Mmu {
             }
             if !spec.lossless && word.in_xoff() {
                 return Err(Violation::LossyXoff { port, pg });
-            }
-            let over = &mut excess[spec.pool.index() % POOLS];
-            *over = over.saturating_add(word.guaranteed().saturating_sub(spec.guaranteed));
-            if !spec.headroom_pool {
-                *over = over.saturating_add(headroom.saturating_sub(spec.headroom));
             }
         }
         for (number, pool) in self.pools.iter().enumerate() {

@@ -134,7 +134,8 @@ impl Lender {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))] // Loom's atomics live in its models only.
 mod tests {
     use super::*;
 

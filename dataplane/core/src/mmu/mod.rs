@@ -22,6 +22,9 @@ mod account;
 mod admit;
 mod edge;
 mod egress;
+#[cfg(not(loom))]
+mod explorer;
+#[cfg(loom)]
 pub mod explorer;
 mod invariant;
 mod lender;
@@ -49,7 +52,7 @@ use watermark::Watermark;
 
 // How many of each there are. The explorer's switches are smaller: each atomic costs it time.
 const PORTS: usize = if cfg!(loom) { 2 } else { MAX_PORTS };
-const PGS: usize = if cfg!(loom) { 1 } else { PgId::COUNT };
+const PGS: usize = if cfg!(loom) { 2 } else { PgId::COUNT };
 const POOLS: usize = if cfg!(loom) { 2 } else { MAX_POOLS };
 
 /// One PG's account, on cache lines of its own.

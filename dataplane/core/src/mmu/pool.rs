@@ -154,7 +154,8 @@ impl Pool {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))] // Loom's atomics live in its models only.
 mod tests {
     use super::*;
 
