@@ -5,13 +5,16 @@ use std::io;
 /// Why a port, its memory or its namespace can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum XskError {
-    /// The memory of frames couldn't be mapped.
+    /// The memory of frames couldn't be mapped or registered.
     #[error(
-        "{chunks} chunks of 4096 bytes can't be mapped: {source}; lower the buffer or free memory"
+        "memory of {chunks} chunks of 4096 bytes: {step}: {source}; \
+         lower the buffer or free memory; needs CAP_NET_RAW, CAP_SYS_ADMIN and CAP_IPC_LOCK"
     )]
     Memory {
         /// Chunks asked for.
         chunks: u32,
+        /// What was tried.
+        step: &'static str,
         /// What the kernel said.
         source: io::Error,
     },
@@ -134,6 +137,15 @@ pub enum XskError {
         source: io::Error,
         /// What to do, where it is known.
         hint: &'static str,
+    },
+    /// Zero-copy was demanded, which no port can have.
+    #[error(
+        "{port}: zero-copy demanded, but all ports share one registration of the memory, which is \
+         in copy mode: let the port copy"
+    )]
+    ZeroCopy {
+        /// The port.
+        port: String,
     },
     /// The AF_XDP socket of a queue.
     #[error("{port} queue {queue}: {step}: {source}")]

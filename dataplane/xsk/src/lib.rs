@@ -18,7 +18,6 @@ mod open;
 mod peer;
 mod pool;
 mod port;
-mod rings;
 mod rtnetlink;
 mod rx;
 mod sizing;

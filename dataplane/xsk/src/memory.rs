@@ -1,117 +1,69 @@
-//! The memory of frames: one area of 4096-byte chunks that every port and worker shares.
+//! The memory of frames: one UMEM of 4096-byte chunks that every port and worker shares.
 //!
-//! A chunk's number is its index. Beside the area lies a table with one word a chunk that says
-//! where in it the data starts, how long it is, and which chunk holds the rest of the frame. The
-//! start isn't a constant: a driver or a program may move it, so it is kept as received.
+//! A chunk's number is its index. Beside the UMEM lies a table with one descriptor a chunk: what
+//! was received into it, kept as the kernel gave it, because xsk-rs makes none from an address.
+//! A second table says which chunk holds the rest of a frame.
 
 use crate::error::XskError;
+use crate::netns;
 use crate::pool::XskPool;
 use crate::sizing::{Layout, CONTROL_CHUNKS, CONTROL_SLOTS};
-use holdfast_core::frame::MAX_CHUNKS;
-use nix::sys::mman::{mmap_anonymous, munmap, MapFlags, ProtFlags};
-use std::ffi::c_void;
-use std::num::NonZeroUsize;
+use crate::socket::{self, Registration, Step, XskSocket};
+use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use xsk_rs::{FrameDesc, Umem};
 
 /// Bytes in a chunk: the size of a page, the largest that AF_XDP takes without huge pages.
 pub const CHUNK_BYTES: usize = 4096;
 /// Fragments that one frame can have: the head and what `MAX_SKB_FRAGS` allows.
 pub const MAX_FRAGMENTS: usize = 18;
 
-const OFFSET_BITS: u32 = 13;
-const LEN_BITS: u32 = 13;
-const NEXT_AT: u32 = OFFSET_BITS + LEN_BITS;
-const _: () = assert!(CHUNK_BYTES < 1 << OFFSET_BITS, "an offset must fit its field");
-const _: () = assert!((MAX_CHUNKS as u64) < 1 << (64 - NEXT_AT), "next must fit its field");
+/// No chunk follows.
+const NONE: u32 = u32::MAX;
 
-/// One chunk's share of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    /// Where the data starts in the chunk, bytes.
-    pub(crate) offset: u32,
-    /// Bytes of data; offset and length stay within the chunk.
-    pub(crate) len: u32,
-    /// The chunk that the frame goes on in.
-    pub(crate) next: Option<u32>,
+/// The chunk that an address lies in; one that is no chunk's if the address is absurd.
+#[inline]
+pub(crate) fn chunk_at(desc: &FrameDesc) -> u32 {
+    u32::try_from(desc.addr() / CHUNK_BYTES).unwrap_or(NONE)
 }
 
-impl Fragment {
-    /// `None` if the data would leave the chunk.
-    pub(crate) fn new(offset: u32, len: u32, next: Option<u32>) -> Option<Self> {
-        let end = u64::from(offset) + u64::from(len);
-        (end <= CHUNK_BYTES as u64).then_some(Self { offset, len, next })
-    }
-
-    fn pack(self) -> u64 {
-        let next = self.next.map_or(0, |chunk| u64::from(chunk) + 1);
-        u64::from(self.offset) | u64::from(self.len) << OFFSET_BITS | next << NEXT_AT
-    }
-
-    fn unpack(word: u64) -> Self {
-        let field = |at: u32, bits: u32| ((word >> at) & ((1 << bits) - 1)) as u32;
-        let next = (word >> NEXT_AT) as u32;
-        Self {
-            offset: field(0, OFFSET_BITS),
-            len: field(OFFSET_BITS, LEN_BITS),
-            next: next.checked_sub(1),
-        }
-    }
+/// Whether a descriptor's data ends within the chunk that it starts in.
+#[inline]
+pub(crate) fn stays_in_chunk(desc: &FrameDesc) -> bool {
+    let room = CHUNK_BYTES - desc.addr() % CHUNK_BYTES;
+    desc.lengths().data() <= room
 }
 
-/// The mapping itself.
-struct Area {
-    base: NonNull<c_void>,
-    bytes: usize,
-}
+/// One chunk's descriptor. Aligned so that none lies in two cache lines.
+#[repr(align(32))]
+struct Slot(UnsafeCell<FrameDesc>);
 
-// SAFETY: the area is plain memory with no thread of its own. Who may touch which chunk is ruled
-// by the ownership of chunk numbers, which `Shared::bytes` and `Shared::bytes_mut` state.
-unsafe impl Send for Area {}
-// SAFETY: as above.
-unsafe impl Sync for Area {}
+const _: () = assert!(size_of::<Slot>() == 32, "two descriptors fill a cache line");
 
-impl Area {
-    fn map(chunks: u32) -> Result<Self, XskError> {
-        let bytes = chunks as usize * CHUNK_BYTES;
-        let length = NonZeroUsize::new(bytes).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: an anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let mapped = unsafe {
-            mmap_anonymous(
-                None,
-                length,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE,
-            )
-        };
-        let base = mapped.map_err(|e| XskError::Memory { chunks, source: e.into() })?;
-        Ok(Self { base, bytes })
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        // SAFETY: `map` made exactly this mapping; sockets and pools hold the area by `Arc`, so
-        // none is left that could use it.
-        let _ = unsafe { munmap(self.base, self.bytes) };
-    }
-}
+// SAFETY: a slot is written by `Shared::describe` only, whose caller is the chunk's only owner;
+// everybody else who may look at it got the chunk through a ring that orders the two.
+unsafe impl Sync for Slot {}
 
 /// What ports and pools share.
 pub(crate) struct Shared {
-    area: Area,
-    table: Box<[AtomicU64]>,
+    umem: Umem,
+    slots: Box<[Slot]>,
+    next: Box<[AtomicU32]>,
     layout: Layout,
     /// Chunks for MAC control frames that no port has; touched when ports come and go only.
     control: Mutex<Vec<u32>>,
+    /// Whether frames may be received and sent in fragments.
+    fragments: bool,
+    #[expect(dead_code, reason = "kept bound, because the UMEM is known by its descriptor")]
+    anchor: Mutex<XskSocket>,
 }
 
 impl Shared {
     /// Chunks there are, those for control frames included.
     pub(crate) fn chunks(&self) -> u32 {
-        self.table.len() as u32
+        self.slots.len() as u32
     }
 
     /// Chunks for data frames: those for control frames have this number or a higher one.
@@ -124,66 +76,60 @@ impl Shared {
         self.layout.homes()
     }
 
-    /// The first byte and the length of the area, for registering it with a socket.
-    pub(crate) fn extent(&self) -> (u64, u64) {
-        (self.area.base.as_ptr() as u64, self.area.bytes as u64)
+    /// The memory itself, for binding sockets and looking at frames.
+    #[inline]
+    pub(crate) fn umem(&self) -> &Umem {
+        &self.umem
     }
 
-    /// Writes down what a chunk holds. The owner of the chunk only.
+    /// Whether frames may be received and sent in fragments (Linux 6.6).
+    pub(crate) fn fragments(&self) -> bool {
+        self.fragments
+    }
+
+    /// Writes down what a chunk holds, the end of its frame for now. `desc` names this chunk and
+    /// stays in it.
+    ///
+    /// # Safety
+    /// The caller is the chunk's only owner.
     #[inline]
-    pub(crate) fn describe(&self, chunk: u32, fragment: Fragment) {
-        if let Some(word) = self.table.get(chunk as usize) {
+    pub(crate) unsafe fn describe(&self, chunk: u32, desc: FrameDesc) {
+        debug_assert!(chunk_at(&desc) == chunk && stays_in_chunk(&desc));
+        let place = chunk as usize;
+        if let (Some(slot), Some(next)) = (self.slots.get(place), self.next.get(place)) {
+            if desc.has_more_frames() {
+                next.store(NONE, Ordering::Relaxed);
+            }
+            // SAFETY: nobody else looks at the slot, by the caller's promise.
+            unsafe { *slot.0.get() = desc };
+        }
+    }
+
+    /// Says in which chunk the frame of another one goes on. The owner of the frame only.
+    #[inline]
+    pub(crate) fn link(&self, chunk: u32, next: u32) {
+        if let Some(place) = self.next.get(chunk as usize) {
             // Relaxed is enough: a chunk changes owner through a ring that orders this store.
-            word.store(fragment.pack(), Ordering::Relaxed);
+            place.store(next, Ordering::Relaxed);
         }
     }
 
-    /// What a chunk holds, `None` if there is no such chunk.
+    /// What a chunk holds, `None` if there is no such chunk. For those who own the chunk, alone or
+    /// with others.
     #[inline]
-    pub(crate) fn fragment(&self, chunk: u32) -> Option<Fragment> {
-        let word = self.table.get(chunk as usize)?;
-        Some(Fragment::unpack(word.load(Ordering::Relaxed)))
+    pub(crate) fn desc(&self, chunk: u32) -> Option<FrameDesc> {
+        // SAFETY: who owns a chunk knows that `describe` isn't called for it now.
+        self.slots.get(chunk as usize).map(|slot| unsafe { *slot.0.get() })
     }
 
-    /// The data in a chunk.
-    ///
-    /// # Safety
-    /// Until the slice is gone nobody may write to the chunk: the caller owns it, or it holds a
-    /// frame with several owners, which is immutable (SPEC 3.5).
+    /// The chunk that the frame of this one goes on in.
     #[inline]
-    pub(crate) unsafe fn bytes(&self, chunk: u32) -> &[u8] {
-        let Some(Fragment { offset, len, .. }) = self.fragment(chunk) else {
-            return &[];
-        };
-        // SAFETY: `fragment` found the chunk in the table, so it lies in the area, and `Fragment`
-        // keeps offset + len within the chunk. Nobody writes to it by the caller's promise.
-        unsafe {
-            let at = self.area.base.as_ptr().cast::<u8>();
-            std::slice::from_raw_parts(
-                at.add(chunk as usize * CHUNK_BYTES + offset as usize),
-                len as usize,
-            )
+    pub(crate) fn next(&self, chunk: u32) -> Option<u32> {
+        if !self.desc(chunk)?.has_more_frames() {
+            return None;
         }
-    }
-
-    /// The data in a chunk, to change.
-    ///
-    /// # Safety
-    /// The caller is the chunk's only owner: it is in no ring, and no other slice of it lives.
-    #[inline]
-    #[expect(clippy::mut_from_ref, reason = "who may write is ruled by ownership of the chunk")]
-    pub(crate) unsafe fn bytes_mut(&self, chunk: u32) -> &mut [u8] {
-        let Some(Fragment { offset, len, .. }) = self.fragment(chunk) else {
-            return &mut [];
-        };
-        // SAFETY: in bounds as in `bytes`; exclusive by the caller's promise.
-        unsafe {
-            let at = self.area.base.as_ptr().cast::<u8>();
-            std::slice::from_raw_parts_mut(
-                at.add(chunk as usize * CHUNK_BYTES + offset as usize),
-                len as usize,
-            )
-        }
+        let next = self.next.get(chunk as usize)?.load(Ordering::Relaxed);
+        (next != NONE).then_some(next)
     }
 
     /// Takes the reserved chunks of one port.
@@ -199,6 +145,22 @@ impl Shared {
     }
 }
 
+#[cfg(test)]
+impl Shared {
+    /// Makes a free chunk look like one with `len` received bytes, where xsk-rs puts them.
+    pub(crate) fn compose(&self, chunk: u32, len: usize, next: Option<u32>) {
+        let mut desc = self.desc(chunk).unwrap();
+        // SAFETY: tests own the chunks that they compose.
+        unsafe { self.umem.data_mut(&mut desc) }.cursor().set_pos(len);
+        desc.set_options(u32::from(next.is_some()) * nix::libc::XDP_PKT_CONTD);
+        // SAFETY: as above.
+        unsafe { self.describe(chunk, desc) };
+        if let Some(next) = next {
+            self.link(chunk, next);
+        }
+    }
+}
+
 /// The memory of all frames of a switch. Cheap to clone; ports and pools keep it alive.
 #[derive(Clone)]
 pub struct Memory(pub(crate) Arc<Shared>);
@@ -208,16 +170,22 @@ impl Memory {
     /// home chunks free. Chunks for MAC control frames of every possible port come on top.
     ///
     /// # Errors
-    /// [`XskError::Memory`] if the kernel has no such amount.
+    /// [`XskError::Memory`] if the kernel has no such amount, or refuses to register it.
     pub fn new(layout: &Layout) -> Result<(Self, Vec<XskPool>), XskError> {
         let data = layout.chunks();
         let chunks = data + CONTROL_CHUNKS;
-        let empty = Fragment { offset: 0, len: 0, next: None }.pack();
+        let registered = netns::run_in_new(|| socket::register(chunks));
+        let failed = |Step(step, source)| XskError::Memory { chunks, step, source };
+        let Registration { umem, descs, anchor, fragments } =
+            registered.and_then(|made| made).map_err(failed)?;
         let shared = Arc::new(Shared {
-            area: Area::map(chunks)?,
-            table: (0..chunks).map(|_| AtomicU64::new(empty)).collect(),
+            umem,
+            slots: descs.into_iter().map(|desc| Slot(UnsafeCell::new(desc))).collect(),
+            next: (0..chunks).map(|_| AtomicU32::new(NONE)).collect(),
             layout: layout.clone(),
             control: Mutex::new((data..chunks).collect()),
+            fragments,
+            anchor: Mutex::new(anchor),
         });
         let pools = XskPool::for_workers(&shared);
         Ok((Self(shared), pools))
@@ -278,16 +246,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_fragment_survives_packing(
-            offset in 0u32..=4096, len in 0u32..=4096, next in proptest::option::of(0..MAX_CHUNKS),
-        ) {
-            match Fragment::new(offset, len, next) {
-                Some(fragment) => prop_assert_eq!(Fragment::unpack(fragment.pack()), fragment),
-                None => prop_assert!(offset + len > 4096),
-            }
-        }
-
-        #[test]
         fn a_chunk_set_is_a_set(
             steps in proptest::collection::vec((0u32..200, any::<bool>()), 0..300),
         ) {
@@ -303,6 +261,26 @@ mod tests {
             }
             prop_assert_eq!(set.drain(), model.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_frame_goes_on_where_its_descriptor_says_so() {
+        let (memory, _pools) = Memory::new(&Layout::even(8, 1).unwrap()).unwrap();
+        let shared = &memory.0;
+        shared.compose(3, 3840, Some(5));
+        shared.compose(5, 100, None);
+        assert_eq!((shared.next(3), shared.next(5)), (Some(5), None));
+        let desc = shared.desc(3).unwrap();
+        assert_eq!((chunk_at(&desc), desc.lengths().data()), (3, 3840));
+        assert!(stays_in_chunk(&desc));
+        // A frame that was cut off ends where it was cut, whatever the chunk was before.
+        // SAFETY: the chunk is in no ring.
+        unsafe { shared.describe(3, desc) };
+        assert_eq!(shared.next(3), None);
+        // A chunk that isn't the head of a frame any more leads nowhere.
+        shared.compose(3, 60, None);
+        shared.link(3, 5);
+        assert_eq!((shared.next(3), shared.next(1 << 30)), (None, None));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Network namespaces: named ones, those of processes, and how to work inside of one.
 
 use crate::error::XskError;
-use nix::sched::{setns, CloneFlags};
+use crate::socket::Step;
+use nix::sched::{setns, unshare, CloneFlags};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -12,6 +13,19 @@ use std::sync::Arc;
 
 /// Where `ip netns` keeps the named ones.
 pub(crate) const NAMED: &str = "/run/netns";
+
+/// Runs `work` in a network namespace made for it, on a thread of its own. The namespace goes with
+/// the last socket that the work leaves in it.
+pub(crate) fn run_in_new<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Step> {
+    let refused = |source: io::Error| Step("make a namespace for the anchor", source);
+    let inside = || unshare(CloneFlags::CLONE_NEWNET).map(|()| work());
+    std::thread::scope(|threads| {
+        let thread = std::thread::Builder::new().name("anchor".into());
+        let thread = thread.spawn_scoped(threads, inside).map_err(refused)?;
+        let ended = thread.join().map_err(|_| refused(io::Error::other("the work panicked")))?;
+        ended.map_err(|e| refused(e.into()))
+    })
+}
 
 /// Which network namespace a netdev is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -11,8 +11,8 @@ use crate::memory::Memory;
 use crate::netns::{Netns, NetnsHandle};
 use crate::port::XskPort;
 use crate::rtnetlink::{Netdev, Rtnetlink, Which};
-use crate::sizing::RingSizes;
-use crate::socket::{BindMode, SocketRings, Step, XskSocket};
+use crate::sizing::{RingSizes, SHARED_RING};
+use crate::socket::{Step, XskSocket, UNUSED_RING};
 use holdfast_wire::MacAddr;
 use nix::libc;
 use std::io;
@@ -25,18 +25,17 @@ const ONE_PAGE_MTU: u32 = 3498;
 /// How long a queue stays busy after its socket was closed, at most, and how often to try.
 const BUSY_TRIES: u32 = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
-/// Completion entries of a queue that never sends; the kernel wants the ring nevertheless.
-const UNUSED_RING: u32 = 64;
 
-/// Whether frames are copied between the driver and our memory.
+/// Whether frames are copied between the driver and our memory. All ports share one registration
+/// of the memory and with it one mode, which is copy: see the crate's README.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyPreference {
-    /// Zero-copy where the driver offers it, else copy (SPEC 9).
+    /// Zero-copy where it can be had, else copy (SPEC 9): copy today.
     #[default]
     Auto,
     /// Copy.
     Copy,
-    /// Zero-copy or not at all.
+    /// Zero-copy or not at all: refused by [`XskError::ZeroCopy`].
     ZeroCopy,
 }
 
@@ -72,7 +71,7 @@ pub struct PortStatus {
     pub driver: String,
     /// Where the XDP program runs.
     pub xdp: XdpMode,
-    /// Whether frames go without a copy between driver and memory.
+    /// Whether frames go without a copy between driver and memory: never today.
     pub zero_copy: bool,
     /// Whether frames longer than a page are carried.
     pub jumbo: bool,
@@ -168,6 +167,9 @@ impl Drop for PortGuard {
 pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortGuard), XskError> {
     let port = format!("{}/{}", config.netns, config.ifname);
     config.rings.check(&port)?;
+    if config.copy == CopyPreference::ZeroCopy {
+        return Err(XskError::ZeroCopy { port });
+    }
     let netns = config.netns.open()?;
     let before = netdev(&port, &netns, &config.ifname)?;
     let wanted = Wanted { queues: config.queues, mtu: config.mtu };
@@ -175,7 +177,7 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
     let dev = netdev(&port, &netns, &config.ifname)?;
     let loaded = loader::load(&port)?;
     let bound = netns.run(|| bind_all(memory, config, &port, &dev, bring_up.queues, &loaded))??;
-    let Bound { attached, sockets, watch, mode } = bound;
+    let Bound { attached, sockets, watch, multi } = bound;
     let Loaded { port: port_maps, control, .. } = loaded;
     control.set_lossless(config.lossless).map_err(|source| XskError::Link {
         port: port.clone(),
@@ -195,12 +197,12 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
         ifindex: dev.index,
         driver: bring_up.driver.clone(),
         xdp: attached.mode,
-        zero_copy: mode.zero_copy,
-        jumbo: mode.multi,
+        zero_copy: false,
+        jumbo: multi,
         queues: bring_up.queues,
         mtu: dev.mtu,
         mac: dev.mac,
-        rings: config.rings,
+        rings: RingSizes { fill: SHARED_RING, completion: SHARED_RING, ..config.rings },
         changes: bring_up.changes.clone(),
         notes,
     };
@@ -218,7 +220,7 @@ struct Bound {
     attached: Attached,
     sockets: Vec<XskSocket>,
     watch: LinkWatch,
-    mode: BindMode,
+    multi: bool,
 }
 
 fn bind_all(
@@ -231,94 +233,49 @@ fn bind_all(
 ) -> Result<Bound, XskError> {
     let watch = LinkWatch::subscribe(port, dev.index)?;
     let attached = loader::attach(loaded, port, dev.index, config.xdp)?;
-    let mut sockets = Vec::new();
-    let mut modes = modes(config.copy, dev.mtu, attached.mode, loaded.frags);
-    for queue in 0..queues {
-        let socket = bind_queue(memory, config, port, dev, queue, &modes)?;
-        // The other queues are bound in the mode that the first one got.
-        modes = vec![socket.mode];
-        sockets.push(socket);
+    let multi = memory.0.fragments() && loaded.frags;
+    if dev.mtu > ONE_PAGE_MTU && !multi {
+        // Linux before 6.6 has no frames of several fragments.
+        let source = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+        return Err(XskError::Mtu { port: port.to_owned(), mtu: dev.mtu, source });
     }
-    let mode = modes.first().copied().unwrap_or(BindMode { zero_copy: false, multi: false });
-    Ok(Bound { attached, sockets, watch, mode })
-}
-
-/// Ways to bind, best first. Frames longer than a page need fragments.
-fn modes(copy: CopyPreference, mtu: u32, xdp: XdpMode, frags: bool) -> Vec<BindMode> {
-    let copies: &[bool] = match copy {
-        _ if xdp == XdpMode::Generic => &[false],
-        CopyPreference::Auto => &[true, false],
-        CopyPreference::Copy => &[false],
-        CopyPreference::ZeroCopy => &[true],
-    };
-    let multis: &[bool] = match (mtu > ONE_PAGE_MTU, frags) {
-        (true, _) => &[true],
-        (false, true) => &[true, false],
-        (false, false) => &[false],
-    };
-    let mode = |zero_copy| move |&multi| BindMode { zero_copy, multi };
-    copies.iter().flat_map(|zero_copy| multis.iter().map(mode(*zero_copy))).collect()
+    let RingSizes { rx, tx, .. } = config.rings;
+    let sockets = (0..queues)
+        .map(|queue| {
+            // Only the first one sends.
+            let tx = if queue == 0 { tx } else { UNUSED_RING };
+            bind_queue(memory, port, &dev.name, queue, (rx, tx))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Bound { attached, sockets, watch, multi })
 }
 
 fn bind_queue(
     memory: &Memory,
-    config: &PortConfig,
     port: &str,
-    dev: &Netdev,
+    ifname: &str,
     queue: u32,
-    modes: &[BindMode],
+    rings: (u32, u32),
 ) -> Result<XskSocket, XskError> {
-    let RingSizes { rx, fill, tx, completion } = config.rings;
-    let sizes = match queue {
-        0 => SocketRings { rx, fill, tx: Some(tx), completion },
-        _ => SocketRings { rx, fill, tx: None, completion: UNUSED_RING },
-    };
-    let mut last = Step("bind", io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    for mode in modes {
-        let mut tries = 0;
-        last = loop {
-            match XskSocket::bind(memory.0.extent(), dev.index, queue, sizes, *mode) {
-                Ok(socket) => return Ok(socket),
-                // A queue stays taken for a while after its last socket was closed.
-                Err(Step(_, e)) if is_busy(&e) && tries < BUSY_TRIES => {
-                    tries += 1;
-                    std::thread::sleep(BUSY_PAUSE);
-                }
-                Err(step) => break step,
+    let mut tries = 0;
+    loop {
+        match XskSocket::share(memory.0.umem(), ifname, queue, rings) {
+            Ok(socket) => return Ok(socket),
+            // A queue stays taken for a while after its last socket was closed.
+            Err(Step(_, e)) if is_busy(&e) && tries < BUSY_TRIES => {
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
             }
-        };
-        if is_busy(&last.1) {
-            return Err(XskError::SecondInstance { port: port.to_owned(), id: 0 });
+            Err(Step(_, e)) if is_busy(&e) => {
+                return Err(XskError::SecondInstance { port: port.to_owned(), id: 0 });
+            }
+            Err(Step(step, source)) => {
+                return Err(XskError::Socket { port: port.to_owned(), queue, step, source });
+            }
         }
     }
-    let port = port.to_owned();
-    if dev.mtu > ONE_PAGE_MTU {
-        // Linux before 6.6 doesn't know the flag.
-        return Err(XskError::Mtu { port, mtu: dev.mtu, source: last.1 });
-    }
-    Err(XskError::Socket { port, queue, step: last.0, source: last.1 })
 }
 
 fn is_busy(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EBUSY)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mode(zero_copy: bool, multi: bool) -> BindMode {
-        BindMode { zero_copy, multi }
-    }
-
-    #[test]
-    fn the_best_way_to_bind_comes_first() {
-        let native = |copy, mtu, frags| modes(copy, mtu, XdpMode::Native, frags);
-        let all = [mode(true, true), mode(true, false), mode(false, true), mode(false, false)];
-        assert_eq!(native(CopyPreference::Auto, 1500, true), all);
-        assert_eq!(native(CopyPreference::Copy, 9000, true), [mode(false, true)]);
-        assert_eq!(native(CopyPreference::ZeroCopy, 1500, false), [mode(true, false)]);
-        let generic = modes(CopyPreference::Auto, 1500, XdpMode::Generic, true);
-        assert_eq!(generic, [mode(false, true), mode(false, false)]);
-    }
 }

@@ -7,6 +7,7 @@ use holdfast_core::io::FramePool;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use std::ops::Range;
 use std::sync::Arc;
+use xsk_rs::FrameDesc;
 
 /// One worker's view of the memory.
 pub struct XskPool {
@@ -58,6 +59,13 @@ impl XskPool {
         self.free.pop()
     }
 
+    /// Takes a free chunk out, by a descriptor.
+    #[inline]
+    pub(crate) fn take_desc(&mut self) -> Option<FrameDesc> {
+        let chunk = self.take()?;
+        self.shared.desc(chunk)
+    }
+
     /// Sends one chunk home.
     #[inline]
     pub(crate) fn give(&mut self, chunk: u32) {
@@ -93,16 +101,20 @@ impl XskPool {
 impl FramePool for XskPool {
     #[inline]
     fn read<R>(&self, frame: &FrameHandle, look: impl FnOnce(&[u8]) -> R) -> R {
-        // SAFETY: the handle owns the chunk; while it is borrowed nobody writes to it, since
-        // `write` needs it borrowed mutably and a frame with copies is never written to.
-        look(unsafe { self.shared.bytes(frame.chunk()) })
+        let Some(desc) = self.shared.desc(frame.chunk()) else { return look(&[]) };
+        // SAFETY: the descriptor is of this UMEM and stays in its chunk. The handle owns the
+        // chunk; while it is borrowed nobody writes to it, since `write` needs it borrowed
+        // mutably and a frame with copies is never written to.
+        look(unsafe { self.shared.umem().data(&desc) }.contents())
     }
 
     #[inline]
     fn write<R>(&mut self, frame: &mut FrameHandle, change: impl FnOnce(&mut [u8]) -> R) -> R {
-        // SAFETY: the handle owns the chunk and is borrowed mutably, and by the trait's contract
-        // the frame has no copies, so this is its only owner.
-        change(unsafe { self.shared.bytes_mut(frame.chunk()) })
+        let Some(mut desc) = self.shared.desc(frame.chunk()) else { return change(&mut []) };
+        // SAFETY: the descriptor is of this UMEM and stays in its chunk. The handle owns the
+        // chunk and is borrowed mutably, and by the trait's contract the frame has no copies, so
+        // this is its only owner.
+        change(unsafe { self.shared.umem().data_mut(&mut desc) }.contents_mut())
     }
 
     #[inline]
@@ -112,7 +124,7 @@ impl FramePool for XskPool {
         for _ in 0..MAX_FRAGMENTS {
             let Some(at) = chunk else { break };
             // Read before the chunk is given: afterwards it may be another worker's.
-            chunk = self.shared.fragment(at).and_then(|fragment| fragment.next);
+            chunk = self.shared.next(at);
             self.give(at);
         }
     }
@@ -135,7 +147,7 @@ impl FramePool for XskPool {
 
 #[cfg(test)]
 mod tests {
-    use crate::memory::{Fragment, Memory};
+    use crate::memory::Memory;
     use crate::sizing::Layout;
     use holdfast_core::frame::FrameHandle;
     use holdfast_core::io::FramePool;
@@ -146,8 +158,8 @@ mod tests {
         let mut second = pools.pop().unwrap();
         let mut first = pools.pop().unwrap();
         let (a, b) = (first.take().unwrap(), second.take().unwrap());
-        memory.0.describe(a, Fragment::new(256, 3840, Some(b)).unwrap());
-        memory.0.describe(b, Fragment::new(256, 100, None).unwrap());
+        memory.0.compose(a, 3840, Some(b));
+        memory.0.compose(b, 100, None);
         second.free(FrameHandle::own(a));
         assert_eq!((first.free_chunks(), second.free_chunks()), (9, 10));
         assert_eq!(first.take_returned(), 1);
@@ -160,7 +172,7 @@ mod tests {
         let mut second = pools.pop().unwrap();
         let mut first = pools.pop().unwrap();
         while let Some(chunk) = first.take() {
-            memory.0.describe(chunk, Fragment::new(0, 60, None).unwrap());
+            memory.0.compose(chunk, 60, None);
             second.free(FrameHandle::own(chunk));
         }
         assert_eq!((first.free_chunks(), second.free_chunks()), (0, 5));
@@ -173,11 +185,16 @@ mod tests {
         let mut pool = pools.pop().unwrap();
         let chunk = pool.take().unwrap();
         let mut frame = FrameHandle::own(chunk);
-        memory.0.describe(chunk, Fragment::new(0, 100, None).unwrap());
-        pool.write(&mut frame, |bytes| bytes[70] = 7);
-        memory.0.describe(chunk, Fragment::new(70, 30, None).unwrap());
-        assert_eq!(pool.read(&frame, |bytes| (bytes.len(), bytes[0])), (30, 7));
+        memory.0.compose(chunk, 3840, None);
+        pool.write(&mut frame, |bytes| bytes.fill(7));
+        let mut other = FrameHandle::own(pool.take().unwrap());
+        memory.0.compose(other.chunk(), 3840, None);
+        pool.write(&mut other, |bytes| bytes.fill(9));
+        memory.0.compose(chunk, 30, None);
+        assert_eq!(pool.read(&frame, <[u8]>::to_vec), [7; 30]);
+        assert_eq!(pool.read(&other, <[u8]>::to_vec), [9; 3840]);
         pool.free(frame);
+        pool.free(other);
         assert_eq!(pool.free_chunks(), 4);
     }
 }

@@ -1,13 +1,13 @@
 //! The receiving half of a port: fill rings, RX rings, and frames that came in several fragments.
 
-use crate::memory::{ChunkSet, Fragment, Shared, CHUNK_BYTES, MAX_FRAGMENTS};
+use crate::memory::{chunk_at, stays_in_chunk, ChunkSet, Shared, MAX_FRAGMENTS};
 use crate::pool::XskPool;
 use crate::socket::{XskSocket, XskStats};
 use holdfast_core::frame::{FrameHandle, MAX_FRAME_LEN};
 use holdfast_core::io::{FramePool, Received, BURST};
 use holdfast_core::units::FrameLen;
-use nix::libc::{xdp_desc, XDP_PKT_CONTD};
 use std::io;
+use xsk_rs::FrameDesc;
 
 /// A frame of which not all fragments have come yet.
 #[derive(Clone, Copy)]
@@ -43,6 +43,8 @@ pub(crate) struct Receiver {
     lent: ChunkSet,
     /// The queue that is polled first in the next burst.
     turn: usize,
+    /// Descriptors on their way out of or into a ring.
+    burst: [FrameDesc; BURST],
     pub(crate) discards: RxDiscards,
 }
 
@@ -51,7 +53,8 @@ impl Receiver {
         let queue = |socket| Queue { socket, lent: 0, head: None };
         let queues = sockets.into_iter().map(queue).collect();
         let lent = ChunkSet::new(chunks);
-        Self { queues, ring, lent, turn: 0, discards: RxDiscards::default() }
+        let burst = [FrameDesc::default(); BURST];
+        Self { queues, ring, lent, turn: 0, burst, discards: RxDiscards::default() }
     }
 
     /// The sockets in the order of their queues; the first one also sends.
@@ -69,8 +72,15 @@ impl Receiver {
         let count = self.queues.len();
         let mut room = BURST;
         for n in 0..count {
-            if let Some(queue) = self.queues.get_mut((self.turn + n) % count) {
-                room = queue.take(&mut self.lent, &mut self.discards, pool, into, room);
+            let Some(queue) = self.queues.get_mut((self.turn + n) % count) else { continue };
+            // A descriptor ends at most one frame, so `room` bounds the descriptors as well.
+            let Some(burst) = self.burst.get_mut(..room) else { break };
+            // SAFETY: queue and pool are of the same UMEM; what comes in is checked below.
+            let came = unsafe { queue.socket.rx.consume(burst) };
+            for desc in burst.iter().take(came) {
+                let frame = queue.take(desc, &mut self.lent, &mut self.discards, pool);
+                room -= usize::from(frame.is_some());
+                into.extend(frame);
             }
         }
         self.turn = (self.turn + 1) % count.max(1);
@@ -78,31 +88,39 @@ impl Receiver {
 
     /// Descriptors that wait in the RX rings.
     pub(crate) fn backlog(&mut self) -> u32 {
-        self.queues.iter_mut().map(|queue| queue.socket.rx.waiting()).sum()
+        self.queues.iter_mut().map(|queue| queue.socket.rx.nb_avail_exact()).sum()
     }
 
     /// Descriptors that wait in the fullest RX ring, as (waiting, entries).
     pub(crate) fn fullest(&mut self) -> (u32, u32) {
-        let waiting = self.queues.iter_mut().map(|queue| queue.socket.rx.waiting());
+        let waiting = self.queues.iter_mut().map(|queue| queue.socket.rx.nb_avail_exact());
         (waiting.max().unwrap_or(0), self.ring)
     }
 
     /// Lends free chunks to the fill rings, up to an RX ring's worth each.
     pub(crate) fn refill(&mut self, pool: &mut XskPool) {
         for queue in &mut self.queues {
-            let before = queue.lent;
             while queue.lent < self.ring {
-                let Some(chunk) = pool.take() else { break };
-                if !queue.socket.fill.push(u64::from(chunk) * CHUNK_BYTES as u64) {
-                    pool.give(chunk);
+                let want = BURST.min((self.ring - queue.lent) as usize);
+                let free = std::iter::from_fn(|| pool.take_desc());
+                let mut count = 0;
+                for (place, desc) in self.burst.iter_mut().take(want).zip(free) {
+                    *place = desc;
+                    count += 1;
+                }
+                let burst = self.burst.get(..count).unwrap_or(&[]);
+                // SAFETY: the chunks are of the same UMEM and were free: nobody else has them.
+                let lent = unsafe { queue.socket.fill.produce(burst) };
+                if lent < count {
+                    // The ring is larger than what may be lent, so the kernel has lost its way.
+                    burst.iter().for_each(|desc| pool.give(chunk_at(desc)));
                     break;
                 }
-                self.lent.insert(chunk);
-                queue.lent += 1;
-            }
-            if queue.lent != before {
-                queue.socket.fill.commit();
-                queue.socket.wake_rx();
+                burst.iter().for_each(|desc| self.lent.insert(chunk_at(desc)));
+                queue.lent += count as u32;
+                if count < want {
+                    break;
+                }
             }
         }
     }
@@ -142,48 +160,39 @@ impl Receiver {
 
 /// The chunks of a frame that has come in part.
 fn chain(shared: &Shared, head: Head) -> Vec<u32> {
-    let next = |chunk: &u32| shared.fragment(*chunk)?.next;
+    let next = |chunk: &u32| shared.next(*chunk);
     std::iter::successors(Some(head.first), next).take(head.fragments).collect()
 }
 
 impl Queue {
-    /// Takes frames while there is room; returns the room left.
+    /// Takes a descriptor; returns the frame that it ends, if it does.
+    #[inline]
     fn take(
         &mut self,
+        desc: &FrameDesc,
         lent: &mut ChunkSet,
         discards: &mut RxDiscards,
         pool: &mut XskPool,
-        into: &mut Vec<Received>,
-        mut room: usize,
-    ) -> usize {
-        // A descriptor ends at most one frame, so `room` bounds the descriptors as well.
-        let mut left = room;
-        while left > 0 {
-            let Some(entry) = self.socket.rx.pop() else { break };
-            left -= 1;
-            let chunk = (entry.addr / CHUNK_BYTES as u64) as u32;
-            if !lent.remove(chunk) {
-                discards.invalid += 1;
-                continue;
-            }
-            self.lent -= 1;
-            let Some(head) = self.join(chunk, &entry, pool, discards) else { continue };
-            if entry.options & XDP_PKT_CONTD != 0 {
-                self.head = Some(head);
-                continue;
-            }
-            self.head = None;
-            let handle = FrameHandle::own(head.first);
-            if head.len > u32::from(MAX_FRAME_LEN) {
-                discards.too_long += 1;
-                pool.free(handle);
-                continue;
-            }
-            into.push(Received { handle, len: FrameLen(head.len as u16) });
-            room -= 1;
+    ) -> Option<Received> {
+        let chunk = chunk_at(desc);
+        if !lent.remove(chunk) {
+            discards.invalid += 1;
+            return None;
         }
-        self.socket.rx.release();
-        room
+        self.lent -= 1;
+        let head = self.join(chunk, desc, pool, discards)?;
+        if desc.has_more_frames() {
+            self.head = Some(head);
+            return None;
+        }
+        self.head = None;
+        let handle = FrameHandle::own(head.first);
+        if head.len > u32::from(MAX_FRAME_LEN) {
+            discards.too_long += 1;
+            pool.free(handle);
+            return None;
+        }
+        Some(Received { handle, len: FrameLen(head.len as u16) })
     }
 
     /// Adds a fragment to the frame that is coming in, or starts one. A fragment that can't be
@@ -191,25 +200,24 @@ impl Queue {
     fn join(
         &mut self,
         chunk: u32,
-        entry: &xdp_desc,
+        desc: &FrameDesc,
         pool: &mut XskPool,
         discards: &mut RxDiscards,
     ) -> Option<Head> {
-        let offset = (entry.addr % CHUNK_BYTES as u64) as u32;
-        let fragment = Fragment::new(offset, entry.len, None);
-        let (Some(fragment), true) = (fragment, self.fragments() < MAX_FRAGMENTS) else {
-            discards.invalid += u64::from(fragment.is_none());
+        let fits = stays_in_chunk(desc);
+        if !fits || self.fragments() >= MAX_FRAGMENTS {
+            discards.invalid += u64::from(!fits);
             pool.give(chunk);
             return self.head.map(|head| Head { len: u32::MAX, ..head });
-        };
-        pool.shared().describe(chunk, fragment);
-        let Some(head) = self.head else {
-            return Some(Head { first: chunk, last: chunk, len: entry.len, fragments: 1 });
-        };
-        if let Some(before) = pool.shared().fragment(head.last) {
-            pool.shared().describe(head.last, Fragment { next: Some(chunk), ..before });
         }
-        let (len, fragments) = (head.len.saturating_add(entry.len), head.fragments + 1);
+        // SAFETY: the kernel has given the chunk back, so it is ours alone.
+        unsafe { pool.shared().describe(chunk, *desc) };
+        let more = desc.lengths().data() as u32;
+        let Some(head) = self.head else {
+            return Some(Head { first: chunk, last: chunk, len: more, fragments: 1 });
+        };
+        pool.shared().link(head.last, chunk);
+        let (len, fragments) = (head.len.saturating_add(more), head.fragments + 1);
         Some(Head { first: head.first, last: chunk, len, fragments })
     }
 

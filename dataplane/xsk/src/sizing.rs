@@ -15,6 +15,9 @@ pub const CONTROL_CHUNKS: u32 = CONTROL_SLOTS * MAX_PORTS as u32;
 
 const LEAST_RING: u32 = 64;
 const MOST_RING: u32 = 32_768;
+/// Entries of every fill and completion ring: their size belongs to the memory's registration,
+/// which is made before any port is known.
+pub(crate) const SHARED_RING: u32 = MOST_RING;
 
 /// Entries of a port's rings: powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

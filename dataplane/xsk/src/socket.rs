@@ -1,35 +1,28 @@
-//! One AF_XDP socket: memory registration, rings, binding, statistics, wake-up.
+//! AF_XDP sockets by xsk-rs: the one that registers the memory, and those of the ports.
 //!
-//! Every socket registers the memory for itself. Sockets that share one registration also inherit
-//! the first one's mode, so a copy-mode port would take zero-copy from all others, and when its
-//! netdev goes away no further port could be bound.
+//! The memory is registered once, by the socket that is bound first; all others share it. The
+//! kernel knows the registration by that socket's descriptor, and when its netdev goes away no
+//! further socket can be bound. So the first one is an anchor on a netdev that stays: a loopback.
 
-use crate::rings::{ConsumerRing, ProducerRing, RingParts};
-use nix::libc::{self, c_int, c_void, socklen_t, xdp_desc, SOL_XDP};
+use crate::memory::CHUNK_BYTES;
+use crate::sizing::SHARED_RING;
+use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use nix::libc::{self, c_int, c_void, socklen_t, SOL_XDP};
+use std::error::Error;
 use std::io;
-use std::mem::{size_of, MaybeUninit};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use xsk_rs::config::{
+    BindFlags, FrameSize, Interface, LibxdpFlags, QueueSize, SocketConfig, UmemConfig,
+};
+use xsk_rs::{CompQueue, FillQueue, FrameDesc, RxQueue, Socket, TxQueue, Umem};
 
 /// Frames that the kernel sends in one system call where it can be told (Linux 6.18).
 const TX_BUDGET: u32 = 256;
+/// The option that tells it; xsk-rs has no call for it.
 const XDP_MAX_TX_SKB_BUDGET: c_int = 9;
-
-/// How a socket is bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BindMode {
-    pub(crate) zero_copy: bool,
-    /// Frames of several fragments (Linux 6.6).
-    pub(crate) multi: bool,
-}
-
-/// Ring sizes of one socket; without a TX ring it only receives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SocketRings {
-    pub(crate) rx: u32,
-    pub(crate) fill: u32,
-    pub(crate) tx: Option<u32>,
-    pub(crate) completion: u32,
-}
+/// Entries of a ring that is never used; the kernel wants it nevertheless.
+pub(crate) const UNUSED_RING: u32 = 64;
 
 /// A failed step of making a socket.
 #[derive(Debug)]
@@ -79,246 +72,184 @@ impl XskStats {
 pub(crate) enum Wake {
     /// Done, or to be tried again.
     Called,
-    /// The netdev is administratively down.
-    Down,
     /// The socket has lost its netdev.
     Gone,
 }
 
+/// The memory, and the socket that holds its registration.
+pub(crate) struct Registration {
+    pub(crate) umem: Umem,
+    /// A descriptor of each chunk, in order.
+    pub(crate) descs: Vec<FrameDesc>,
+    pub(crate) anchor: XskSocket,
+    /// Whether frames may have several fragments (Linux 6.6).
+    pub(crate) fragments: bool,
+}
+
+/// Maps and registers memory of `chunks` chunks. The calling thread is in a namespace of its own:
+/// on a loopback that is shared another process may have the queue.
+pub(crate) fn register(chunks: u32) -> Result<Registration, Step> {
+    let count = NonZeroU32::new(chunks).unwrap_or(NonZeroU32::MIN);
+    let (umem, descs) =
+        Umem::new(umem_config()?, count, false).map_err(|e| Step("register", cause(&e)))?;
+    // Copying, because every socket inherits the mode and a veth has no other.
+    let copy = BindFlags::XDP_COPY | BindFlags::XDP_USE_NEED_WAKEUP;
+    let bind = |flags| XskSocket::bind(&umem, "lo", 0, (UNUSED_RING, UNUSED_RING), flags);
+    let (anchor, fragments) = match bind(copy | BindFlags::XDP_USE_SG) {
+        Ok(anchor) => (anchor, true),
+        Err(_) => (bind(copy)?, false),
+    };
+    Ok(Registration { umem, descs, anchor, fragments })
+}
+
+fn umem_config() -> Result<UmemConfig, Step> {
+    let wrong = |e: &dyn Error| Step("size the memory", cause(e));
+    let ring = ring_size(SHARED_RING)?;
+    let chunk = FrameSize::new(CHUNK_BYTES as u32).map_err(|e| wrong(&e))?;
+    UmemConfig::builder()
+        .frame_size(chunk)
+        .fill_queue_size(ring)
+        .comp_queue_size(ring)
+        .build()
+        .map_err(|e| wrong(&e))
+}
+
+fn ring_size(entries: u32) -> Result<QueueSize, Step> {
+    QueueSize::new(entries).map_err(|e| Step("size a ring", cause(&e)))
+}
+
 /// A bound socket with its rings.
 pub(crate) struct XskSocket {
-    pub(crate) rx: ConsumerRing<xdp_desc>,
-    pub(crate) fill: ProducerRing<u64>,
-    pub(crate) tx: Option<ProducerRing<xdp_desc>>,
-    pub(crate) completion: ConsumerRing<u64>,
-    pub(crate) mode: BindMode,
-    fd: OwnedFd,
+    pub(crate) rx: RxQueue,
+    pub(crate) fill: FillQueue,
+    pub(crate) tx: TxQueue,
+    pub(crate) completion: CompQueue,
+    /// Entries of the TX ring.
+    tx_entries: u32,
 }
 
 impl XskSocket {
-    /// Makes a socket on a queue of a netdev of the calling thread's namespace, over the memory
-    /// at `extent` (address, bytes).
-    pub(crate) fn bind(
-        extent: (u64, u64),
-        ifindex: u32,
+    /// Binds a socket to a queue of a netdev of the calling thread's namespace, with an RX and a
+    /// TX ring of these sizes. Mode and fragments are the anchor's.
+    pub(crate) fn share(
+        umem: &Umem,
+        ifname: &str,
         queue: u32,
-        sizes: SocketRings,
-        mode: BindMode,
+        rings: (u32, u32),
     ) -> Result<Self, Step> {
-        let fd = open()?;
-        let register = libc::xdp_umem_reg {
-            addr: extent.0,
-            len: extent.1,
-            chunk_size: crate::memory::CHUNK_BYTES as u32,
-            headroom: 0,
-            flags: 0,
-            tx_metadata_len: 0,
+        // The kernel takes no flags from a socket that shares.
+        Self::bind(umem, ifname, queue, rings, BindFlags::empty())
+    }
+
+    fn bind(
+        umem: &Umem,
+        ifname: &str,
+        queue: u32,
+        (rx, tx): (u32, u32),
+        flags: BindFlags,
+    ) -> Result<Self, Step> {
+        let name: Interface = ifname.parse().map_err(|e| Step("name the netdev", cause(&e)))?;
+        let config = SocketConfig::builder()
+            .rx_queue_size(ring_size(rx)?)
+            .tx_queue_size(ring_size(tx)?)
+            .libxdp_flags(LibxdpFlags::XSK_LIBXDP_FLAGS_INHIBIT_PROG_LOAD)
+            .bind_flags(flags)
+            .build();
+        // SAFETY: no program is loaded by libxdp, so none can be detached twice.
+        let made = unsafe { Socket::new(config, umem, &name, queue) };
+        let (tx_queue, rx_queue, rings) = made.map_err(|e| Step("bind", cause(&e)))?;
+        let Some((fill, completion)) = rings else {
+            // A socket of this process, over this memory, has the queue.
+            return Err(Step("bind", io::Error::from_raw_os_error(libc::EBUSY)));
         };
-        set(&fd, libc::XDP_UMEM_REG, &register, "register the memory")?;
-        set(&fd, libc::XDP_UMEM_FILL_RING, &sizes.fill, "make the fill ring")?;
-        set(&fd, libc::XDP_UMEM_COMPLETION_RING, &sizes.completion, "make the completion ring")?;
-        set(&fd, libc::XDP_RX_RING, &sizes.rx, "make the RX ring")?;
-        if let Some(tx) = sizes.tx {
-            set(&fd, libc::XDP_TX_RING, &tx, "make the TX ring")?;
-            // Older kernels don't know the option and send 32 frames a call; `kick` loops anyway.
-            let _ = set(&fd, XDP_MAX_TX_SKB_BUDGET, &TX_BUDGET.min(tx), "set the TX budget");
-        }
-        let at: libc::xdp_mmap_offsets = get(&fd, libc::XDP_MMAP_OFFSETS, "find the rings")?;
-        let (fill_page, completion_page) =
-            (libc::XDP_UMEM_PGOFF_FILL_RING as i64, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64);
-        let rx = map::<xdp_desc>(&fd, &at.rx, sizes.rx, libc::XDP_PGOFF_RX_RING)?;
-        let fill = map::<u64>(&fd, &at.fr, sizes.fill, fill_page)?;
-        let completion = map::<u64>(&fd, &at.cr, sizes.completion, completion_page)?;
-        let tx = match sizes.tx {
-            Some(tx) => Some(map::<xdp_desc>(&fd, &at.tx, tx, libc::XDP_PGOFF_TX_RING)?),
-            None => None,
-        };
-        bind_to(&fd, ifindex, queue, mode)?;
-        let options: libc::xdp_options = get(&fd, libc::XDP_OPTIONS, "ask for the mode")?;
-        let zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        // SAFETY: each mapping was just made for this ring, is large enough for its entries, and
-        // is used by this one cursor.
-        unsafe {
-            Ok(Self {
-                rx: ConsumerRing::new(rx),
-                fill: ProducerRing::new(fill),
-                tx: tx.map(|parts| ProducerRing::new(parts)),
-                completion: ConsumerRing::new(completion),
-                mode: BindMode { zero_copy, ..mode },
-                fd,
-            })
-        }
+        let socket = Self { rx: rx_queue, fill, tx: tx_queue, completion, tx_entries: tx };
+        let keep = FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC);
+        fcntl(socket.as_fd(), keep).map_err(|e| Step("close the socket on exec", e.into()))?;
+        // Older kernels don't know the option and send 32 frames a call; `kick` loops anyway.
+        let _ = socket.set(XDP_MAX_TX_SKB_BUDGET, TX_BUDGET.min(tx));
+        Ok(socket)
+    }
+
+    /// Descriptors in the TX ring that the kernel hasn't taken yet.
+    #[inline]
+    pub(crate) fn unsent(&mut self) -> u32 {
+        self.tx_entries - self.tx.nb_free_exact()
     }
 
     /// Makes the kernel look at the TX ring.
+    #[inline]
     pub(crate) fn wake_tx(&self) -> Wake {
-        // SAFETY: no buffer is passed.
-        let sent = unsafe {
-            let flags = libc::MSG_DONTWAIT;
-            libc::sendto(self.fd.as_raw_fd(), std::ptr::null(), 0, flags, std::ptr::null(), 0)
-        };
-        if sent >= 0 {
-            return Wake::Called;
-        }
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::ENETDOWN) => Wake::Down,
-            Some(libc::ENXIO | libc::EBADF | libc::ENODEV) => Wake::Gone,
+        match self.tx.wakeup().map_err(|e| e.raw_os_error()) {
+            Err(Some(libc::ENXIO | libc::EBADF | libc::ENODEV)) => Wake::Gone,
             _ => Wake::Called,
-        }
-    }
-
-    /// Makes the kernel look at the fill ring, where a zero-copy driver asks for it.
-    pub(crate) fn wake_rx(&self) {
-        if self.fill.needs_wakeup() {
-            let flags = libc::MSG_DONTWAIT;
-            let none = std::ptr::null_mut();
-            // SAFETY: no buffer is passed. What it returns doesn't matter: a lost netdev shows
-            // at the next TX wake-up and by rtnetlink.
-            unsafe {
-                libc::recvfrom(
-                    self.fd.as_raw_fd(),
-                    none,
-                    0,
-                    flags,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                )
-            };
         }
     }
 
     /// The kernel's counters.
     pub(crate) fn stats(&self) -> io::Result<XskStats> {
-        let raw: libc::xdp_statistics =
-            get(&self.fd, libc::XDP_STATISTICS, "read statistics").map_err(|Step(_, e)| e)?;
+        let raw = self.rx.fd().xdp_statistics()?;
         Ok(XskStats {
-            rx_dropped: raw.rx_dropped,
-            rx_invalid_descs: raw.rx_invalid_descs,
-            tx_invalid_descs: raw.tx_invalid_descs,
-            rx_ring_full: raw.rx_ring_full,
-            rx_fill_ring_empty_descs: raw.rx_fill_ring_empty_descs,
-            tx_ring_empty_descs: raw.tx_ring_empty_descs,
+            rx_dropped: raw.rx_dropped(),
+            rx_invalid_descs: raw.rx_invalid_descs(),
+            tx_invalid_descs: raw.tx_invalid_descs(),
+            rx_ring_full: raw.rx_ring_full(),
+            rx_fill_ring_empty_descs: raw.rx_fill_ring_empty_descs(),
+            tx_ring_empty_descs: raw.tx_ring_empty_descs(),
         })
+    }
+
+    fn set(&self, option: c_int, value: u32) -> io::Result<()> {
+        // SAFETY: the pointer and the length are those of `value`, which the kernel only reads.
+        let done = unsafe {
+            libc::setsockopt(
+                self.as_fd().as_raw_fd(),
+                SOL_XDP,
+                option,
+                std::ptr::from_ref(&value).cast::<c_void>(),
+                size_of::<u32>() as socklen_t,
+            )
+        };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 }
 
 impl AsFd for XskSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        // SAFETY: the descriptor is open as long as the queues, which `self` owns.
+        unsafe { BorrowedFd::borrow_raw(self.rx.fd().as_raw_fd()) }
     }
 }
 
-fn open() -> Result<OwnedFd, Step> {
-    // SAFETY: no memory is passed.
-    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(Step("open an AF_XDP socket", io::Error::last_os_error()));
-    }
-    // SAFETY: the kernel has just made this descriptor, nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+/// What the kernel said, out of an error of xsk-rs that tells it as its source.
+fn cause(error: &dyn Error) -> io::Error {
+    let code = error.source().and_then(|e| e.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
 }
 
-fn set<T: Copy>(fd: &OwnedFd, option: c_int, value: &T, step: &'static str) -> Result<(), Step> {
-    // SAFETY: the pointer and the length are those of `value`, which the kernel only reads.
-    let done = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            SOL_XDP,
-            option,
-            std::ptr::from_ref(value).cast::<c_void>(),
-            size_of::<T>() as socklen_t,
-        )
-    };
-    if done < 0 {
-        return Err(Step(step, io::Error::last_os_error()));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netns;
+
+    #[test]
+    fn what_the_kernel_said_is_kept() {
+        let (umem, _) = Umem::new(umem_config().unwrap(), NonZeroU32::MIN, false).unwrap();
+        let Err(Step(step, error)) = XskSocket::share(&umem, "no-such-netdev", 0, (64, 64)) else {
+            panic!("bound to nothing");
+        };
+        assert_eq!((step, error.raw_os_error()), ("bind", Some(libc::ENODEV)));
     }
-    Ok(())
-}
 
-/// Reads an option that is plain data; what the kernel doesn't fill in is zero.
-fn get<T: PlainOption>(fd: &OwnedFd, option: c_int, step: &'static str) -> Result<T, Step> {
-    let mut value = MaybeUninit::<T>::zeroed();
-    let mut len = size_of::<T>() as socklen_t;
-    // SAFETY: the pointer and the length are those of `value`.
-    let done = unsafe {
-        let to = value.as_mut_ptr().cast::<c_void>();
-        libc::getsockopt(fd.as_raw_fd(), SOL_XDP, option, to, &mut len)
-    };
-    if done < 0 {
-        return Err(Step(step, io::Error::last_os_error()));
+    #[test]
+    fn a_queue_is_bound_once() {
+        let again = |made: Result<Registration, Step>| {
+            let made = made.unwrap();
+            XskSocket::share(&made.umem, "lo", 0, (64, 64)).err().map(|Step(_, e)| e)
+        };
+        let error = netns::run_in_new(|| again(register(8))).unwrap().unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::EBUSY));
     }
-    // SAFETY: a `PlainOption` is integers only, for which all zeros and whatever the kernel wrote
-    // are values.
-    Ok(unsafe { value.assume_init() })
-}
-
-/// Socket options that are integers only.
-trait PlainOption: Copy {}
-impl PlainOption for libc::xdp_mmap_offsets {}
-impl PlainOption for libc::xdp_options {}
-impl PlainOption for libc::xdp_statistics {}
-
-/// A mapping of one ring.
-struct Mapping {
-    base: *mut c_void,
-    bytes: usize,
-}
-
-// SAFETY: a mapping belongs to the process, not to a thread.
-unsafe impl Send for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: made by `map`, and the ring that used it is what drops it.
-        unsafe { libc::munmap(self.base, self.bytes) };
-    }
-}
-
-fn map<T>(
-    fd: &OwnedFd,
-    at: &libc::xdp_ring_offset,
-    size: u32,
-    page: libc::off_t,
-) -> Result<RingParts<T>, Step> {
-    let bytes = at.desc as usize + size as usize * size_of::<T>();
-    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
-    let base = unsafe {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd.as_raw_fd(), page)
-    };
-    if base == libc::MAP_FAILED {
-        return Err(Step("map a ring", io::Error::last_os_error()));
-    }
-    let keep = Mapping { base, bytes };
-    let place = |offset: u64| base.wrapping_byte_add(offset as usize);
-    Ok(RingParts {
-        producer: place(at.producer).cast(),
-        consumer: place(at.consumer).cast(),
-        flags: place(at.flags).cast(),
-        entries: place(at.desc).cast(),
-        size,
-        keep: Box::new(keep),
-    })
-}
-
-fn bind_to(fd: &OwnedFd, ifindex: u32, queue: u32, mode: BindMode) -> Result<(), Step> {
-    let copy = if mode.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
-    let multi = if mode.multi { libc::XDP_USE_SG } else { 0 };
-    let address = libc::sockaddr_xdp {
-        sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: copy | multi | libc::XDP_USE_NEED_WAKEUP,
-        sxdp_ifindex: ifindex,
-        sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
-    };
-    // SAFETY: the pointer and the length are those of `address`, which the kernel only reads.
-    let done = unsafe {
-        let at = std::ptr::from_ref(&address).cast::<libc::sockaddr>();
-        libc::bind(fd.as_raw_fd(), at, size_of::<libc::sockaddr_xdp>() as socklen_t)
-    };
-    if done < 0 {
-        return Err(Step("bind", io::Error::last_os_error()));
-    }
-    Ok(())
 }

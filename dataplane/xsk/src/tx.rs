@@ -5,15 +5,15 @@
 //! those. So neither can take the other's, the ring always has room for what is staged, and the
 //! completion ring, at least as large, can't be the one that blocks.
 
-use crate::memory::{Fragment, Shared, CHUNK_BYTES, MAX_FRAGMENTS};
-use crate::rings::descriptor;
+use crate::memory::{chunk_at, Shared, MAX_FRAGMENTS};
 use crate::sizing::CONTROL_SLOTS;
 use crate::socket::{Wake, XskSocket};
 use holdfast_core::io::BURST;
 use holdfast_wire::mac_control::FRAME_LEN;
-use nix::libc::xdp_desc;
+use nix::libc::XDP_PKT_CONTD;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use xsk_rs::FrameDesc;
 
 /// A data frame between `transmit` and its completion.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,8 @@ struct InFlight {
 /// The sending half of a port.
 pub(crate) struct Sender {
     shared: Arc<Shared>,
-    control: Vec<xdp_desc>,
-    data: Vec<xdp_desc>,
+    control: Vec<FrameDesc>,
+    data: Vec<FrameDesc>,
     /// Frames in the order in which they were staged, with room for every slot.
     flights: VecDeque<InFlight>,
     /// Data slots in use: staged or in the kernel's hands.
@@ -43,6 +43,8 @@ pub(crate) struct Sender {
     control_free: Vec<u32>,
     /// Descriptors that the kernel had not taken at the end of the last kick.
     unsent: u32,
+    /// Descriptors on their way out of the completion ring.
+    landing: [FrameDesc; BURST],
 }
 
 impl Sender {
@@ -58,6 +60,7 @@ impl Sender {
             control_free: control_chunks.clone(),
             control_chunks,
             unsent: 0,
+            landing: [FrameDesc::default(); BURST],
         }
     }
 
@@ -81,15 +84,16 @@ impl Sender {
         let before = self.data.len();
         let mut at = Some(chunk);
         while let Some(chunk) = at {
-            let Some(fragment) = self.shared.fragment(chunk) else { break };
+            let Some(mut desc) = self.shared.desc(chunk) else { break };
             let fits = self.data.len() - before < MAX_FRAGMENTS.min(self.room() as usize);
             if !fits {
                 self.data.truncate(before);
                 return false;
             }
-            let addr = u64::from(chunk) * CHUNK_BYTES as u64 + u64::from(fragment.offset);
-            at = fragment.next;
-            self.data.push(descriptor(addr, fragment.len, at.is_some()));
+            at = self.shared.next(chunk);
+            desc.set_options(if at.is_some() { XDP_PKT_CONTD } else { 0 });
+            // A copy: the chunk may be in the TX rings of several ports at once.
+            self.data.push(desc);
         }
         let fragments = (self.data.len() - before) as u8;
         if fragments == 0 {
@@ -102,14 +106,15 @@ impl Sender {
 
     /// Stages a MAC control frame in a reserved slot and chunk.
     pub(crate) fn stage_control(&mut self, bytes: &[u8; FRAME_LEN]) -> bool {
-        let Some(chunk) = self.control_free.pop() else {
+        let free = self.control_free.pop();
+        let Some(mut desc) = free.and_then(|chunk| self.shared.desc(chunk)) else {
             return false;
         };
-        let len = FRAME_LEN as u32;
-        self.shared.describe(chunk, Fragment { offset: 0, len, next: None });
         // SAFETY: the chunk is this port's own and was free: in no ring, and no frame's.
-        unsafe { self.shared.bytes_mut(chunk) }.copy_from_slice(bytes);
-        self.control.push(descriptor(u64::from(chunk) * CHUNK_BYTES as u64, len, false));
+        let mut data = unsafe { self.shared.umem().data_mut(&mut desc) };
+        data.cursor().set_pos(FRAME_LEN);
+        data.contents_mut().copy_from_slice(bytes);
+        self.control.push(desc);
         true
     }
 
@@ -119,19 +124,17 @@ impl Sender {
         if self.control.is_empty() && self.data.is_empty() && self.unsent == 0 {
             return Wake::Called;
         }
-        let Some(ring) = socket.tx.as_mut() else {
-            return Wake::Called;
-        };
         for staged in [&mut self.control, &mut self.data] {
-            let pushed = staged.iter().take_while(|entry| ring.push(**entry)).count();
+            // SAFETY: the chunks are of the same UMEM. Nobody writes to them until completion: a
+            // frame that is sent is immutable, and a control chunk isn't free.
+            let pushed = unsafe { socket.tx.produce(staged) };
             debug_assert_eq!(pushed, staged.len(), "slots are counted until completion");
             staged.drain(..pushed);
         }
-        ring.commit();
-        self.unsent = ring.waiting();
-        while self.unsent > 0 && socket.tx.as_ref().is_some_and(|ring| ring.needs_wakeup()) {
+        self.unsent = socket.unsent();
+        while self.unsent > 0 && socket.tx.needs_wakeup() {
             let woken = socket.wake_tx();
-            let left = socket.tx.as_mut().map_or(0, |ring| ring.waiting());
+            let left = socket.unsent();
             let stuck = left >= self.unsent;
             self.unsent = left;
             if stuck || woken != Wake::Called {
@@ -144,15 +147,22 @@ impl Sender {
     /// Takes completions: tokens of frames that are complete go to `done`, at most a burst.
     pub(crate) fn complete(&mut self, socket: &mut XskSocket, done: &mut Vec<u64>) {
         let mut room = BURST;
-        while room > 0 {
-            let Some(addr) = socket.completion.pop() else { break };
-            let chunk = (addr / CHUNK_BYTES as u64) as u32;
-            if let Some(token) = self.landed(chunk) {
-                done.push(token);
-                room -= 1;
+        loop {
+            // An entry completes at most one frame, so `room` bounds the entries as well.
+            let landing = self.landing.get_mut(..room).unwrap_or(&mut []);
+            // SAFETY: the queue is of the same UMEM; what comes in is only compared.
+            let came = unsafe { socket.completion.consume(landing) };
+            if came == 0 {
+                return;
+            }
+            for n in 0..came {
+                let Some(chunk) = self.landing.get(n).map(chunk_at) else { break };
+                if let Some(token) = self.landed(chunk) {
+                    done.push(token);
+                    room -= 1;
+                }
             }
         }
-        socket.completion.release();
     }
 
     /// One fragment has left. The token of its frame, if it was the last one.
@@ -201,7 +211,7 @@ impl InFlight {
         if self.first == chunk {
             return true;
         }
-        let next = |at: &u32| shared.fragment(*at)?.next;
+        let next = |at: &u32| shared.next(*at);
         let rest = std::iter::successors(Some(self.first), next).take(usize::from(self.fragments));
         self.fragments > 1 && rest.skip(1).any(|at| at == chunk)
     }
@@ -217,14 +227,14 @@ mod tests {
     fn sender(ring: u32) -> Sender {
         let (memory, _) = Memory::new(&Layout::even(64, 1).unwrap()).unwrap();
         for chunk in 0..64 {
-            memory.0.describe(chunk, Fragment::new(256, 60, None).unwrap());
+            memory.0.compose(chunk, 60, None);
         }
         let control = memory.0.take_control().unwrap();
         Sender::new(memory.0, ring, control)
     }
 
     fn link(sender: &Sender, chunk: u32, next: u32) {
-        sender.shared.describe(chunk, Fragment::new(256, 3840, Some(next)).unwrap());
+        sender.shared.compose(chunk, 3840, Some(next));
     }
 
     #[test]
@@ -248,7 +258,7 @@ mod tests {
         link(&sender, 10, 20);
         link(&sender, 20, 30);
         assert!(sender.stage(10, 1) && sender.stage(11, 2));
-        let more: Vec<bool> = sender.data.iter().map(|d| d.options != 0).collect();
+        let more: Vec<bool> = sender.data.iter().map(FrameDesc::has_more_frames).collect();
         assert_eq!(more, [true, true, false, false]);
         assert_eq!(sender.landed(30), None);
         assert_eq!(sender.landed(11), Some(2));

@@ -2,7 +2,7 @@
 
 use crate::lab::{bench, frame, sh, Lab, Patch, PATIENCE};
 use holdfast_core::io::PortIo;
-use holdfast_xsk::{open_port, Layout, LinkEvent, Memory, Netns, XskError};
+use holdfast_xsk::{open_port, CopyPreference, Layout, LinkEvent, Memory, Netns, XskError};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, Xdp, XdpFlags};
 use std::mem::MaybeUninit;
@@ -126,6 +126,11 @@ fn what_is_wrong_with_a_port_is_said() {
     config.mtu = Some(1_000_000);
     let error = open_port(&memory(), &config).err().unwrap();
     assert!(matches!(error, XskError::Mtu { mtu: 1_000_000, .. }), "{error}");
+    let mut config = lab.config(0, RING);
+    config.copy = CopyPreference::ZeroCopy;
+    let error = open_port(&memory(), &config).err().unwrap();
+    assert!(matches!(error, XskError::ZeroCopy { .. }), "{error}");
+    assert!(!has_program(&lab, 0));
 }
 
 /// Waits for news of port 0.
@@ -176,6 +181,32 @@ fn a_netns_deleted_under_its_port_takes_only_that_port_down() {
     let before = patch.received;
     patch.until(|patch| patch.received > before);
     patch.census();
+}
+
+/// The memory's registration doesn't hang on the netdev that was bound first, and what that one's
+/// rings held comes back.
+#[test]
+fn a_port_can_be_opened_after_the_first_one_vanished() {
+    let lab = Lab::new(2, "");
+    let (memory, mut pools) = Memory::new(&Layout::even(2048, 1).unwrap()).unwrap();
+    let mut pool = pools.pop().unwrap();
+    let (mut first, mut guard) = open_port(&memory, &lab.config(0, RING)).unwrap();
+    first.refill(&mut pool);
+    assert_eq!(first.held().rx, RING);
+    sh(&format!("ip -n {} link del p0", lab.switch));
+    let start = Instant::now();
+    while !guard.take_link_events().contains(&LinkEvent::Gone) {
+        assert!(start.elapsed() < PATIENCE);
+    }
+    assert!(first.close(&mut pool).is_empty());
+    drop(guard);
+    assert_eq!(holdfast_core::io::FramePool::free_chunks(&pool), 2048);
+    let (mut second, _guard) = open_port(&memory, &lab.config(1, RING)).unwrap();
+    second.refill(&mut pool);
+    lab.host(1).send(&frame(100, 1));
+    while second.rx_backlog() < 1 {
+        assert!(start.elapsed() < PATIENCE);
+    }
 }
 
 /// Chunks of a closed port, wherever they were, are in the pool again.
