@@ -170,8 +170,9 @@ impl<M: FramePool> Context<M> {
 
     /// Like [`finish`](Self::finish) for one of several frames that end at once: its receipt joins
     /// those in `run` where one release of all is as good as one of each. That is so while the PG
-    /// isn't in XOFF, for no edge can then lie between them; and only this worker could bring a PG
-    /// of its own ports there meanwhile. The caller releases what is left in `run`.
+    /// isn't in XOFF, for no edge can then lie between them; nobody else charges a PG of this
+    /// worker's ports. (Another worker's adoption of a profile may pause it meanwhile; then the one
+    /// release looks at the exit rule for all.) The caller releases what is left in `run`.
     #[inline(always)]
     pub(crate) fn finish_in_run(&mut self, run: &mut Option<Charge>, frame: Frame) {
         let Frame { handle, mut charge, copy, .. } = frame;
@@ -188,10 +189,15 @@ impl<M: FramePool> Context<M> {
         self.begin_run(run, charge);
     }
 
+    /// What was gathered goes back first: a PG in XOFF looks at the pool that others return to.
     fn begin_run(&mut self, run: &mut Option<Charge>, charge: Charge) {
+        if let Some(before) = run.take() {
+            self.release(before);
+        }
         let ours = self.slots.of(charge.port()).is_some();
-        let joins = ours && !self.shared.mmu.in_xoff(charge.port(), charge.pg());
-        if let Some(charge) = if joins { run.replace(charge) } else { Some(charge) } {
+        if ours && !self.shared.mmu.in_xoff(charge.port(), charge.pg()) {
+            *run = Some(charge);
+        } else {
             self.release(charge);
         }
     }
