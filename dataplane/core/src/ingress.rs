@@ -44,10 +44,13 @@ struct Glance {
 impl Glance {
     const SLOTS: usize = 8;
 
-    /// Where frames like this one are remembered: flows of one port mostly differ in these bytes.
+    /// Where frames like this one are remembered: what comes in at one port mostly differs in these
+    /// bytes, marked and unmarked frames of one flow included.
     #[inline(always)]
     const fn slot(&self) -> usize {
-        (self.head[5] ^ self.head[11] ^ self.head[15] >> 2) as usize % Self::SLOTS
+        let [.., traffic_class] = self.head;
+        let class = traffic_class ^ traffic_class >> 3;
+        (self.head[5] ^ self.head[11] ^ class) as usize % Self::SLOTS
     }
 
     /// At the bytes of a frame; a head that is cut short doesn't matter, for it holds no IP.

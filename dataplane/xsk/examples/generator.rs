@@ -25,7 +25,7 @@ const LIVE_FRAMES: u32 = 2;
 /// Frames that the kernel runs between two reschedules, at most 256.
 const BATCH: u32 = 64;
 /// Frames of one system call: a call has a fixed cost of tens of milliseconds.
-const REPEAT: u32 = 4_000_000;
+const REPEAT: u32 = 1_000_000;
 
 /// A source and a sink of frames that cost next to nothing.
 #[derive(Parser)]

@@ -74,7 +74,18 @@ impl Contender {
 /// A switch of two ports declared as 25G, so that the machine is the limit and not the shaper.
 fn switch_file(netns: &str, folder: &Path) -> Result<std::path::PathBuf, LabError> {
     let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/profiles");
-    let profile = profiles.join("veth-lab-10g.toml");
+    let shipped = profiles.join("veth-lab-10g.toml");
+    let profile = folder.join("profile.toml");
+    let in_file = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| LabError::File { path, source }
+    };
+    let mut text = fs::read_to_string(&shipped).map_err(in_file(&shipped))?;
+    for port in PORTS {
+        // What is in flight at 25G is more than at 10G.
+        text += &format!("\n[port.{port}.pg.3]\nheadroom = 4096\n");
+    }
+    fs::write(&profile, text).map_err(in_file(&profile))?;
     let socket = folder.join("bench.sock");
     let mut text = format!(
         "name = \"bench\"\nsocket = {socket:?}\nprofile = {profile:?}\nworkers = 1\n\
@@ -88,6 +99,6 @@ fn switch_file(netns: &str, folder: &Path) -> Result<std::path::PathBuf, LabErro
         );
     }
     let path = folder.join("switch.toml");
-    fs::write(&path, text).map_err(|source| LabError::File { path: path.clone(), source })?;
+    fs::write(&path, text).map_err(in_file(&path))?;
     Ok(path)
 }

@@ -15,6 +15,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
+/// The source looks up only after each system call of a million frames.
+const SOURCE_ENDS: Duration = Duration::from_secs(120);
 /// Before the window: the contender is up, caches are warm.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// DSCP 26: the lossless class of every shipped profile.
@@ -54,7 +56,7 @@ pub fn measure(contender: Contender, size: u16, seconds: u8) -> Result<Sample, L
     sleep(WARM_UP);
     let sample = window(contender, size, seconds, &sw, forwarder.pid())?;
     source.signal(Signal::SIGTERM);
-    source.wait(SOON)?;
+    source.wait(SOURCE_ENDS)?;
     for process in [&mut forwarder, &mut sink] {
         process.signal(Signal::SIGTERM);
         process.wait(SOON)?;
@@ -78,7 +80,15 @@ fn source_command(generator: &Path, host: &str, size: u16, seconds: u8) -> Comma
 fn wait_until_it_forwards(contender: Contender, process: &mut Process) -> Result<(), LabError> {
     match contender.ready() {
         Some(word) => wait_for("the contender doesn't start", SOON, || {
-            Ok(process.log_tail().contains(word).then_some(()))
+            let log = process.log_tail();
+            match process.status()? {
+                Some(status) => Err(LabError::Failed {
+                    line: contender.name().to_owned(),
+                    status: status.to_string(),
+                    output: log,
+                }),
+                None => Ok(log.contains(word).then_some(())),
+            }
         }),
         None => wait_for("testpmd doesn't start", SOON, || {
             Ok(process.output().contains("Start automatic").then_some(()))
