@@ -24,6 +24,15 @@ fn has_program(lab: &Lab, n: usize) -> bool {
     sh(&format!("ip -n {} -d link show p{n}", lab.switch)).contains("prog/xdp")
 }
 
+/// Waits for the end of what goes with a descriptor: a program that another test is starting has
+/// a copy of it until its exec.
+fn eventually(holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE);
+    }
+}
+
 fn settings(lab: &Lab) -> Vec<String> {
     let at = |netns: &str, dev: &str| {
         let features = sh(&format!("ip netns exec {netns} ethtool -k {dev}"));
@@ -54,8 +63,8 @@ fn everything_is_put_back_when_the_guard_goes() {
     assert_ne!(during, before);
     drop(port);
     drop(guard);
-    assert!(!has_program(&lab, 0));
-    assert_eq!(settings(&lab), before);
+    eventually(|| !has_program(&lab, 0));
+    eventually(|| settings(&lab) == before);
 }
 
 #[test]
@@ -76,6 +85,7 @@ fn a_second_instance_is_refused_and_can_start_afterwards() {
     assert!(matches!(error, XskError::SecondInstance { .. }), "{error}");
     assert!(has_program(&lab, 0));
     drop(first);
+    eventually(|| !has_program(&lab, 0));
     open_port(&memory(), &lab.config(0, RING)).unwrap();
 }
 
@@ -238,6 +248,7 @@ fn a_closed_port_gives_everything_back_and_can_be_opened_anew() {
         assert_eq!(free(&pool), 2048 - RING as usize);
         assert_eq!(port.close(&mut pool), (0..50).collect::<Vec<_>>());
         drop(guard);
+        eventually(|| !has_program(&lab, 0));
         burst.into_iter().for_each(|f| holdfast_core::io::FramePool::free(&mut pool, f.handle));
         assert_eq!(free(&pool), 2048);
     }
