@@ -159,9 +159,9 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
     }
 }
 
-/// Parses and classifies a frame and looks its destination up, into its slot of `burst.before`. That
-/// is `None` for one that goes no further: MAC control, which was obeyed already, and what has no whole
-/// Ethernet header.
+/// Parses and classifies a frame and looks its destination up, into its slot of `burst.before`.
+/// That is `None` for one that goes no further: MAC control, which was obeyed already, and what has
+/// no whole Ethernet header.
 #[inline(never)]
 fn find_way<P: PortIo>(
     ports: &mut [Port<P>],

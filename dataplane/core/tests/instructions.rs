@@ -3,6 +3,7 @@
 //! Run in release by `deploy/test.sh`; needs valgrind. The numbers in
 //! `tests/fixtures/instructions.txt` are those of the last change that meant to change them.
 #![cfg(not(any(loom, debug_assertions)))]
+#![allow(clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
 use std::process::Command;

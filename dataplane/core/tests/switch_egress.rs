@@ -1,5 +1,6 @@
 //! Marking, pausing and sharing at the egress, on a whole switch in memory (SPEC 4 to 6).
 #![cfg(not(loom))]
+#![allow(clippy::expect_used)]
 
 mod lab;
 
@@ -28,6 +29,9 @@ fn wred(mark_at: MarkAt) -> WredSpec {
 fn marked_positions(workers: usize, mark_at: MarkAt) -> (Lab, Vec<usize>) {
     let mut spec = port_spec();
     spec.queues[queue(3)].wred = Some(wred(mark_at));
+    // Frames in the TX ring count into the depth: two at a time, as on a port of this MTU.
+    spec.mtu = 1500;
+    spec.tx_inflight = 2 * u32::from(spec.largest_frame());
     let mut lab = Lab::new(workers, 2, spec);
     lab.teach();
     for worker in &mut lab.workers {

@@ -1,5 +1,6 @@
 //! Learning, flooding, copies, wires, bad frames, on a whole switch in memory (SPEC 2, 3.5, 7).
 #![cfg(not(loom))]
+#![allow(clippy::expect_used)]
 
 mod lab;
 

@@ -1,5 +1,6 @@
 //! XOFF and XON to the cell, on a whole switch in memory (SPEC 3.2 to 3.4).
 #![cfg(not(loom))]
+#![allow(clippy::expect_used)]
 
 mod lab;
 

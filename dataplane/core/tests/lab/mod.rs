@@ -168,15 +168,13 @@ impl Lab {
         }
         let mut inboxes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
         let mut outboxes: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
-        for from in 0..workers {
-            for to in 0..workers {
-                outboxes[from].push(if from == to {
-                    None
-                } else {
+        for (from, outbox) in outboxes.iter_mut().enumerate() {
+            for (to, inbox) in inboxes.iter_mut().enumerate() {
+                outbox.push((from != to).then(|| {
                     let (producer, consumer) = spsc(frames);
-                    inboxes[to].push(consumer);
-                    Some(producer)
-                });
+                    inbox.push(consumer);
+                    producer
+                }));
             }
         }
         let pools = MemoryPool::shared(workers, chunks);
