@@ -109,7 +109,7 @@ fn each_view_shows_its_numbers_to_a_person() {
 fn trace_shows_an_edge_with_its_account() {
     let switch = ExampleSwitch::start();
     let output = switch.run(&["trace", "--edges"]);
-    let line = "81.000000100 h1 XOFF pg 3 by threshold: guaranteed 36 service 4096 headroom 0, \
+    let line = "81.000000100 h1 XOFF pg 3 by mmu: guaranteed 36 service 4096 headroom 0, \
                 limit 12288, resume at 3072 cells";
     assert_eq!(text(&output).trim(), line);
 }
