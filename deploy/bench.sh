@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and measures the whole switch against a bare AF_XDP forwarder
 # on the same netdevs, in turn, in one run.
 #   deploy/bench.sh --json FILE          rates, CPU time a frame, ratios
-#   deploy/bench.sh --peers --json FILE  also DPDK testpmd (installs the Debian package dpdk)
+#   deploy/bench.sh --peers --json FILE  also DPDK testpmd (installs the Debian package dpdk-dev)
 # More options: --rounds N, --seconds N.
 set -euo pipefail
 caller=$PWD
@@ -15,8 +15,8 @@ fi
 ./deploy/install.sh
 for argument in "$@"; do
   if [ "$argument" = --peers ] && ! command -v dpdk-testpmd >/dev/null; then
-    echo "bench: installing dpdk" >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dpdk >&2
+    echo "bench: installing dpdk-dev" >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dpdk-dev >&2
   fi
 done
 PATH="$PATH:${HOME:?}/.cargo/bin"

@@ -27,7 +27,7 @@ struct Arguments {
     /// Seconds that are measured of each run.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=60))]
     seconds: u8,
-    /// Also DPDK testpmd (Debian package dpdk), io forwarding on af_xdp.
+    /// Also DPDK testpmd (Debian package dpdk-dev), io forwarding on af_xdp.
     #[arg(long)]
     peers: bool,
     /// Fail if holdfast forwards less than this share of the bare forwarder's rate at any size.
