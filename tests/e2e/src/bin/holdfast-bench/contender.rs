@@ -49,7 +49,9 @@ impl Contender {
                 }
             }
             Self::Testpmd => {
-                command.args(["-c", "0,1", "ip", "netns", "exec", netns, "dpdk-testpmd"]);
+                // Line by line, or its file stays empty until it ends.
+                command.args(["-c", "0,1", "stdbuf", "-oL"]);
+                command.args(["ip", "netns", "exec", netns, "dpdk-testpmd"]);
                 command.args(["--lcores", "0@0,1@1", "--no-huge", "-m", "512", "--no-pci"]);
                 for (number, port) in PORTS.iter().enumerate() {
                     command.arg("--vdev").arg(format!("net_af_xdp{number},iface={port}"));

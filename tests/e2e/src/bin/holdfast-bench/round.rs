@@ -91,7 +91,7 @@ fn wait_until_it_forwards(contender: Contender, process: &mut Process) -> Result
             }
         }),
         None => wait_for("testpmd doesn't start", SOON, || {
-            Ok(process.output().contains("Start automatic").then_some(()))
+            Ok(process.output().contains("Logical Core").then_some(()))
         }),
     }
 }
