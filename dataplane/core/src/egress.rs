@@ -134,12 +134,18 @@ pub(crate) fn run<P: PortIo>(
     // Pauses come in at ingress only: none begins or ends between here and the last frame.
     let mut gate = Gate { paused: port.receiver.paused_queues(context.now, &spec.maps), room: 0 };
     let mut sent = 0;
-    while sent < BURST && send_next(port, context, spec, &mut gate) {
-        sent += 1;
-    }
-    if sent > 0 {
+    // Where the driver sends within the kick, what it sent makes room for more at once: else a
+    // port whose `tx_inflight` is less than a burst would fall behind what comes in.
+    while sent < BURST {
+        let before = sent;
+        while sent < BURST && send_next(port, context, spec, &mut gate) {
+            sent += 1;
+        }
+        if sent == before {
+            break;
+        }
         port.io.kick();
-        work += sent + reap(port, context, done);
+        work += sent - before + reap(port, context, done);
     }
     work
 }

@@ -214,3 +214,29 @@ fn shaper_keeps_the_declared_speed() {
     // 2000 bytes on the wire at 400 Mb/s: 25,000 frames a second.
     assert!((24_900..=25_101).contains(&sent), "{sent} frames");
 }
+
+/// A driver that sends within the kick makes room at once: a bound of two frames doesn't keep a
+/// port from sending a whole burst in one step.
+#[test]
+fn a_small_bound_in_flight_does_not_make_a_queue() {
+    let mut spec = port_spec();
+    spec.speed = BitRate::new(100_000_000_000).expect("a rate");
+    spec.mtu = 1500;
+    spec.tx_inflight = 2 * u32::from(spec.largest_frame());
+    let frame = usize::from(spec.largest_frame());
+    let mut lab = Lab::new(1, 2, spec);
+    lab.teach();
+    for _ in 0..40 {
+        lab.arrive(0, &ipv4(0, 1, 26, 0, frame));
+    }
+    // The first step has time for one frame only; the second one for all.
+    lab.steps(2, Nanos::millis(1));
+    assert_eq!(lab.wires[1].borrow().sent_frames, 40);
+    // A driver that completes later keeps the bound.
+    lab.wires[1].borrow_mut().stalled = true;
+    for _ in 0..40 {
+        lab.arrive(0, &ipv4(0, 1, 26, 0, frame));
+    }
+    lab.steps(3, Nanos::millis(1));
+    assert_eq!(lab.wires[1].borrow().sent_frames, 42);
+}
