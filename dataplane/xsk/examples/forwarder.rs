@@ -124,8 +124,10 @@ impl Run {
                 dropped += 1;
             }
         }
-        to.kick();
-        to.completions(&mut self.done);
+        if to.held().tx > 0 {
+            to.kick();
+            to.completions(&mut self.done);
+        }
         for chunk in self.done.drain(..) {
             pool.free(FrameHandle::own(chunk as u32));
         }

