@@ -55,9 +55,12 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     let mut samples: Vec<Sample> = Vec::new();
     let total = usize::from(arguments.rounds) * SIZES.len() * contenders.len();
+    let mut order = contenders.clone();
     for _ in 0..arguments.rounds {
+        // Another one first each time: what drifts with the machine meets them all alike.
+        order.rotate_left(1);
         for size in SIZES {
-            for contender in &contenders {
+            for contender in &order {
                 let sample = round::measure(*contender, size, arguments.seconds)?;
                 samples.push(sample);
                 eprintln!(

@@ -24,7 +24,8 @@ struct Line {
     size: u16,
     frames_per_second: f64,
     cpu_ns_per_frame: f64,
-    /// Its rate in terms of the bare forwarder's.
+    /// Its rate in terms of the bare forwarder's: the median over the rounds, because the two runs
+    /// of one round lie next to each other in time and a shared machine drifts.
     of_bare: f64,
 }
 
@@ -47,21 +48,22 @@ fn median(mut values: Vec<f64>) -> f64 {
 impl Report {
     /// Medians of `samples`.
     pub fn new(samples: &[Sample], contenders: &[Contender], sizes: &[u16]) -> Self {
-        let of = |contender, size, what: fn(&Sample) -> f64| {
+        let each = |contender, size, what: fn(&Sample) -> f64| -> Vec<f64> {
             let same = |s: &&Sample| s.contender == contender && s.size == size;
-            median(samples.iter().filter(same).map(what).collect())
+            samples.iter().filter(same).map(what).collect()
         };
         let mut lines = Vec::new();
         for &size in sizes {
-            let bare = of(Contender::Bare, size, |s| s.frames_per_second);
+            let bare = each(Contender::Bare, size, |s| s.frames_per_second);
             for &contender in contenders {
-                let rate = of(contender, size, |s| s.frames_per_second);
+                let rates = each(contender, size, |s| s.frames_per_second);
+                let ratios = rates.iter().zip(&bare).map(|(rate, bare)| rate / bare);
                 lines.push(Line {
                     contender,
                     size,
-                    frames_per_second: rate,
-                    cpu_ns_per_frame: of(contender, size, |s| s.cpu_ns_per_frame),
-                    of_bare: rate / bare,
+                    of_bare: median(ratios.collect()),
+                    frames_per_second: median(rates),
+                    cpu_ns_per_frame: median(each(contender, size, |s| s.cpu_ns_per_frame)),
                 });
             }
         }
