@@ -23,7 +23,7 @@ const YIELD_STEPS: u32 = 48;
 const SHORTEST_SLEEP: Nanos = Nanos::micros(30);
 /// It never sleeps longer, so that a lost wake-up would cost no more than this.
 const LONGEST_SLEEP: Nanos = Nanos::millis(50);
-/// How often XSK statistics are read.
+/// How often the counters of sockets and XDP programs are read.
 const LOSSES_EVERY: Nanos = Nanos::millis(10);
 /// How long a stopping worker goes on sending what is queued (SPEC 14).
 const DRAIN: Nanos = Nanos::millis(1_000);
@@ -132,10 +132,10 @@ impl WorkerThread {
             std::array::from_fn(|_| ports.next())
         };
         for id in ids.into_iter().flatten() {
-            let stats = self.worker.port_mut(id).map(|port| port.io().stats());
+            let losses = self.worker.port_mut(id).map(|port| port.io().losses());
             // A socket that is broken has nothing to say; its port is down then.
-            if let Some(Ok(stats)) = stats {
-                self.worker.count_overrun(id, stats.receive_overruns());
+            if let Some(Ok(losses)) = losses {
+                self.worker.count_losses(id, losses);
             }
         }
     }

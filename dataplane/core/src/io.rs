@@ -19,6 +19,20 @@ pub struct Received {
     pub len: FrameLen,
 }
 
+/// Frames that a port's driver and kernel dropped before the switch saw them, since the port was
+/// opened: they only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// The RX ring was full, or the fill ring empty (SPEC 4.3).
+    pub overrun: u64,
+    /// Lossy frames that were shed because the RX ring was nearly full (SPEC 4.3).
+    pub rx_pressure_lossy: u64,
+    /// Shorter than an Ethernet header.
+    pub runt: u64,
+    /// Longer than a frame can be.
+    pub too_long: u64,
+}
+
 /// The memory of frames as one worker sees it. Each worker has its own view; memory is shared.
 ///
 /// A frame has a home worker; [`FramePool::free`] sends it there, by a ring if the home is another

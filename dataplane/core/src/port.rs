@@ -3,6 +3,7 @@
 use crate::counters::PortCounters;
 use crate::frame::Descriptor;
 use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
+use crate::io::Losses;
 use crate::mmu::QueueAccount;
 use crate::pfc::{PauseReceiver, PauseSender};
 use crate::profile::PortSpec;
@@ -79,6 +80,8 @@ pub struct Port<P> {
     pub(crate) up: bool,
     pub(crate) counters: PortCounters,
     pub(crate) reaction: Reaction,
+    /// What its driver had lost when it was asked last.
+    pub(crate) losses: Losses,
 }
 
 impl<P> Port<P> {
@@ -105,6 +108,7 @@ impl<P> Port<P> {
             up: true,
             counters: PortCounters::default(),
             reaction: Reaction::default(),
+            losses: Losses::default(),
         }
     }
 

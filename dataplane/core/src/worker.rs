@@ -6,7 +6,7 @@ use crate::egress;
 use crate::frame::Descriptor;
 use crate::ids::{PerPort, PgId, PortId, PrioritySet, WorkerId};
 use crate::ingress;
-use crate::io::{FramePool, PortIo, Received, BURST};
+use crate::io::{FramePool, Losses, PortIo, Received, BURST};
 use crate::pause;
 use crate::pfc::PauseCause;
 use crate::port::Port;
@@ -214,17 +214,27 @@ impl<P: PortIo> Worker<P> {
         }
     }
 
-    /// What the kernel has lost at a port so far (SPEC 4.3): where a lossless PG exists, each of
-    /// these frames may have been lossless, so all count as violations.
-    pub fn count_overrun(&mut self, id: PortId, total: u64) {
+    /// Takes over what was lost at a port before the switch saw it, with the totals of now. Where a
+    /// lossless PG exists each frame of an overrun may have been lossless, so all count as
+    /// violations (SPEC 4.3).
+    pub fn count_losses(&mut self, id: PortId, now: Losses) {
         let profile = Arc::clone(&self.context.profile);
         let Some(port) = self.port_mut(id) else { return };
-        let lost = total.saturating_sub(port.counters.receive_overrun);
+        let Losses { overrun, rx_pressure_lossy, runt, too_long } = port.losses;
+        let lost = now.overrun.saturating_sub(overrun);
         port.counters.receive_overrun += lost;
         let lossless = |spec: &PortSpec| spec.pgs.iter().any(|(_, pg)| pg.lossless);
         if profile.port(id).is_some_and(lossless) {
             port.counters.lossless_violations += lost;
         }
+        for (reason, total, before) in [
+            (DropReason::RxPressureLossy, now.rx_pressure_lossy, rx_pressure_lossy),
+            (DropReason::Parse, now.runt, runt),
+            (DropReason::TooLong, now.too_long, too_long),
+        ] {
+            port.counters.dropped.add(reason, total.saturating_sub(before));
+        }
+        port.losses = now;
     }
 
     /// Stops or lets go the egress of a port, at once and completely (SPEC 11). `false` if this

@@ -304,8 +304,12 @@ fn watermarks_keep_the_peak_of_each_segment_and_pool() {
     assert_eq!(rig.mmu.watermarks(port(0), pg(3), User), peak);
     assert_eq!(rig.mmu.pool_watermark(pool(0), User), cells(4));
     rig.admit(1);
-    rig.mmu.clear_user_watermarks(port(0));
-    rig.mmu.clear_pool_watermarks();
+    rig.mmu.clear_pg_watermarks(port(0), pg(2));
+    rig.mmu.clear_pool_watermark(pool(1));
+    assert_eq!(rig.mmu.watermarks(port(0), pg(3), User), peak, "another PG was cleared");
+    assert_eq!(rig.mmu.pool_watermark(pool(0), User), cells(4), "another pool was cleared");
+    rig.mmu.clear_pg_watermarks(port(0), pg(3));
+    rig.mmu.clear_pool_watermark(pool(0));
     let present = Segments { guaranteed: cells(1), ..Segments::default() };
     assert_eq!(rig.mmu.watermarks(port(0), pg(3), User), present);
     assert_eq!(rig.mmu.watermarks(port(0), pg(3), Persistent), peak);

@@ -5,6 +5,7 @@
 mod mmu_fixture;
 
 use holdfast_core::frame::Charge;
+use holdfast_core::ids::PgId;
 use holdfast_core::mmu::{Edge, EdgeKind, Mmu, View};
 use holdfast_core::profile::Profile;
 use holdfast_core::units::Cells;
@@ -80,7 +81,7 @@ fn worker(
             mmu.reevaluate(profile, port(own), pg(of), &mut note);
         }
         if round % 1024 == 0 {
-            mmu.clear_user_watermarks(port(own));
+            PgId::all().for_each(|pg| mmu.clear_pg_watermarks(port(own), pg));
         }
     }
     seen

@@ -6,8 +6,9 @@ mod lab;
 
 use holdfast_core::drop::DropReason;
 use holdfast_core::ids::{Cos, Dscp};
+use holdfast_core::io::Losses;
 use holdfast_core::units::Nanos;
-use lab::{ipv4, port_spec, Lab};
+use lab::{ipv4, port, port_spec, Lab};
 
 const APART: Nanos = Nanos(10_000);
 
@@ -94,4 +95,27 @@ fn mac_control_between_data_frames_is_obeyed_first_and_ends_there() {
     lab.steps(2, APART);
     assert_eq!((lab.sent(0).len(), lab.sent(2).len()), (2, 0), "port 2 is paused");
     assert_eq!(lab.port(2).counters().received.frames, 2);
+}
+
+/// What is lost before the switch sees it: each total counts once, and again after the port was
+/// opened anew, when the kernel starts at 0.
+#[test]
+fn losses_of_the_driver_are_counted_by_reason() {
+    let mut lab = lab();
+    let told = Losses { overrun: 3, rx_pressure_lossy: 20, runt: 2, too_long: 1 };
+    let worker = &mut lab.workers[0];
+    for now in [told, told, Losses { overrun: 5, ..told }] {
+        worker.count_losses(port(0), now);
+    }
+    let counted = |lab: &Lab| {
+        let counters = lab.port(0).counters();
+        let dropped = |reason| counters.dropped.get(reason);
+        let shed = dropped(DropReason::RxPressureLossy);
+        let (overrun, violations) = (counters.receive_overrun, counters.lossless_violations);
+        (overrun, violations, shed, dropped(DropReason::Parse), dropped(DropReason::TooLong))
+    };
+    assert_eq!(counted(&lab), (5, 5, 20, 2, 1));
+    lab.workers[0].count_losses(port(0), Losses::default());
+    lab.workers[0].count_losses(port(0), Losses { overrun: 1, ..Losses::default() });
+    assert_eq!(counted(&lab), (6, 6, 20, 2, 1));
 }

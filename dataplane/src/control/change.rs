@@ -2,11 +2,11 @@
 
 use super::dispatch::{is_transparent, reply, Answer};
 use super::Console;
-use crate::report::Choice;
+use crate::report::{Choice, HEADROOM_POOL};
 use holdfast_api::message::{
     Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
 };
-use holdfast_core::ids::PortId;
+use holdfast_core::ids::{PgId, PoolId, PortId};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
@@ -67,17 +67,6 @@ impl<P: PortIo + 'static> Console<P> {
 
     fn clear_watermarks(&self, filter: &WatermarkFilter) -> Answer {
         let (only, query) = self.watermark_query(filter)?;
-        // The MMU clears the PGs of a port together, and all pools.
-        let together = |place: &str, fix: &str| {
-            let message = "it can't be cleared apart from the others";
-            Err(ErrorBody::new(ErrorCode::Refused, message).at(place).fix(fix))
-        };
-        if matches!(query.pgs, Choice::One(_)) {
-            return together("pg", "leave `pg` out, and name the port");
-        }
-        if matches!(query.pools, Choice::One(_)) {
-            return together("pool", "leave `pool` out");
-        }
         let queues = query.queues.clone();
         self.order(move |worker| {
             let ids: Vec<PortId> = worker.ports().iter().map(Port::id).collect();
@@ -91,14 +80,22 @@ impl<P: PortIo + 'static> Console<P> {
             }
         })?;
         let mmu = &self.board.shared.mmu;
-        if query.pgs == Choice::All {
-            let ports = self.board.topology.ports().map(|(port, _)| port);
-            ports
-                .filter(|port| only.is_none_or(|only| only == *port))
-                .for_each(|port| mmu.clear_user_watermarks(port));
+        let ports = self.board.topology.ports().map(|(port, _)| port);
+        for port in ports.filter(|port| only.is_none_or(|only| only == *port)) {
+            let pgs = PgId::all().filter(|pg| query.pgs.has(pg));
+            pgs.for_each(|pg| mmu.clear_pg_watermarks(port, pg));
+        }
+        let pools = self.board.profile.spec().pools.iter().enumerate();
+        for (number, _) in pools.filter(|(_, (name, _))| query.pools.has(name)) {
+            if let Some(pool) = PoolId::new(number as u8) {
+                mmu.clear_pool_watermark(pool);
+            }
+        }
+        if query.pools.has(&HEADROOM_POOL.to_owned()) {
+            mmu.clear_headroom_pool_watermark();
         }
         if query.pools == Choice::All {
-            mmu.clear_pool_watermarks();
+            mmu.clear_egress_watermark();
         }
         reply(&Done {})
     }

@@ -173,7 +173,15 @@ fn hold_fills_the_pg_and_release_drains_it() {
     let drained = pg_3(client);
     assert_eq!((drained.xoff, drained.xon_edges), (false, 1));
     assert!(drained.watermark.user.service >= 1_000, "a mark stays until it is cleared");
-    let _: Done = client.call(Call::WatermarkClear(WatermarkFilter::default())).unwrap();
+    let clear = |pg, pool: Option<&str>| {
+        let pool = pool.map(str::to_owned);
+        Call::WatermarkClear(WatermarkFilter { pg, pool, ..WatermarkFilter::default() })
+    };
+    // Another PG, and a pool: this one's mark stays.
+    let _: Done = client.call(clear(Some(4), None)).unwrap();
+    let _: Done = client.call(clear(None, Some("lossless"))).unwrap();
+    assert_eq!(pg_3(client).watermark.user, drained.watermark.user);
+    let _: Done = client.call(clear(Some(3), None)).unwrap();
     let cleared = pg_3(client);
     assert_eq!(cleared.watermark.user, Segments::default());
     assert!(cleared.watermark.persistent.service >= 1_000);

@@ -35,6 +35,5 @@ pub use netns::{Netns, NetnsHandle};
 pub use open::{open_port, CopyPreference, PortConfig, PortGuard, PortStatus};
 pub use pool::XskPool;
 pub use port::{Held, XskPort};
-pub use rx::RxDiscards;
 pub use sizing::{chunks_needed, Layout, PortNeed, RingSizes, CONTROL_CHUNKS, CONTROL_SLOTS};
 pub use socket::XskStats;

@@ -109,6 +109,7 @@ pub struct XdpCounters {
 pub(crate) struct PortMaps {
     sockets: MapHandle,
     rx_pressure: MapHandle,
+    counters: CounterMap,
 }
 
 impl PortMaps {
@@ -130,6 +131,11 @@ impl PortMaps {
         }
     }
 
+    /// What the program counted.
+    pub(crate) fn counters(&self) -> io::Result<XdpCounters> {
+        self.counters.read()
+    }
+
     /// Starts or ends the shedding of lossy frames; `false` if the kernel refused.
     pub(crate) fn set_rx_pressure(&self, on: bool) -> bool {
         let value = u32::from(on).to_ne_bytes();
@@ -140,7 +146,6 @@ impl PortMaps {
 /// The maps that the control side uses.
 pub(crate) struct ControlMaps {
     config: MapHandle,
-    counters: MapHandle,
 }
 
 impl ControlMaps {
@@ -148,11 +153,16 @@ impl ControlMaps {
     pub(crate) fn set_lossless(&self, map: LosslessMap) -> io::Result<()> {
         self.config.update(&[0; 4], &map.to_bytes(), MapFlags::ANY).map_err(|e| to_io(&e))
     }
+}
 
+/// The counters of the XDP program.
+pub(crate) struct CounterMap(MapHandle);
+
+impl CounterMap {
     /// The counters of all CPUs, added up.
-    pub(crate) fn counters(&self) -> io::Result<XdpCounters> {
+    pub(crate) fn read(&self) -> io::Result<XdpCounters> {
         let sum = |which: u32| -> io::Result<u64> {
-            let found = self.counters.lookup_percpu(&which.to_ne_bytes(), MapFlags::ANY);
+            let found = self.0.lookup_percpu(&which.to_ne_bytes(), MapFlags::ANY);
             let cpus = found.map_err(|e| to_io(&e))?.unwrap_or_default();
             let value = |cpu: &Vec<u8>| cpu.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
             Ok(cpus.iter().map(value).sum())
@@ -201,11 +211,9 @@ fn load_with(frags: bool) -> Result<Loaded, libbpf_rs::Error> {
         port: PortMaps {
             sockets: MapHandle::try_from(&maps.sockets)?,
             rx_pressure: MapHandle::try_from(&maps.rx_pressure)?,
+            counters: CounterMap(MapHandle::try_from(&maps.counters)?),
         },
-        control: ControlMaps {
-            config: MapHandle::try_from(&maps.config)?,
-            counters: MapHandle::try_from(&maps.counters)?,
-        },
+        control: ControlMaps { config: MapHandle::try_from(&maps.config)? },
         frags,
     })
 }

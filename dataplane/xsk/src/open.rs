@@ -4,9 +4,7 @@ use crate::bring_up::{BringUp, Change, Wanted};
 use crate::error::XskError;
 use crate::link::LinkState;
 use crate::link_watch::{LinkEvent, LinkWatch};
-use crate::loader::{
-    self, Attached, ControlMaps, Loaded, LosslessMap, XdpCounters, XdpMode, XdpPreference,
-};
+use crate::loader::{self, Attached, ControlMaps, Loaded, LosslessMap, XdpMode, XdpPreference};
 use crate::memory::Memory;
 use crate::netns::{Netns, NetnsHandle};
 use crate::port::XskPort;
@@ -137,14 +135,6 @@ impl PortGuard {
     /// What the kernel says; the old map stays in force.
     pub fn set_lossless(&self, map: LosslessMap) -> io::Result<()> {
         self.maps.set_lossless(map)
-    }
-
-    /// What the XDP program counted.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn xdp_counters(&self) -> io::Result<XdpCounters> {
-        self.maps.counters()
     }
 
     /// Detaches the XDP program and puts the link's settings back.

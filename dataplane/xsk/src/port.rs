@@ -2,13 +2,13 @@
 
 use crate::clock;
 use crate::link::LinkState;
-use crate::loader::PortMaps;
+use crate::loader::{PortMaps, XdpCounters};
 use crate::memory::{Memory, Shared};
 use crate::pool::XskPool;
-use crate::rx::{Receiver, RxDiscards};
+use crate::rx::Receiver;
 use crate::socket::{Wake, XskSocket, XskStats};
 use crate::tx::Sender;
-use holdfast_core::io::{PortIo, Received};
+use holdfast_core::io::{Losses, PortIo, Received};
 use holdfast_core::units::{FrameLen, Time};
 use holdfast_wire::mac_control::FRAME_LEN;
 use std::io;
@@ -71,9 +71,27 @@ impl XskPort {
         self.rx.stats()
     }
 
-    /// Frames that were received and never reached the core.
-    pub fn rx_discards(&self) -> RxDiscards {
-        self.rx.discards
+    /// What the XDP program counted.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn xdp_counters(&self) -> io::Result<XdpCounters> {
+        self.maps.counters()
+    }
+
+    /// Frames that never reached the core, by reason, since the port was opened.
+    ///
+    /// # Errors
+    /// What the system calls say, for a socket that is broken.
+    pub fn losses(&self) -> io::Result<Losses> {
+        let (stats, xdp, discards) = (self.stats()?, self.xdp_counters()?, self.rx.discards);
+        // A descriptor that names no memory of ours was a frame once: lost, of whatever class.
+        Ok(Losses {
+            overrun: stats.receive_overruns() + discards.invalid,
+            rx_pressure_lossy: xdp.rx_pressure_lossy,
+            runt: xdp.runt,
+            too_long: discards.too_long,
+        })
     }
 
     /// Chunks that the port has now.

@@ -28,7 +28,7 @@ struct Queue {
 
 /// Frames that never reached the core, by reason; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RxDiscards {
+pub(crate) struct RxDiscards {
     /// Longer than a descriptor can say, or of more fragments than a frame can have.
     pub too_long: u64,
     /// Descriptors that name no chunk of ours, or data outside of it.

@@ -111,22 +111,27 @@ impl Mmu {
         self.egress.peak(view)
     }
 
-    /// Lowers the user's watermarks of a port's PGs to their present occupancy. A peak that is
-    /// reached meanwhile is kept.
-    pub fn clear_user_watermarks(&self, port: PortId) {
-        for account in &self.port(port).pgs {
-            account.guaranteed_peak.clear_user(|| account.word.load().guaranteed());
-            account.service_peak.clear_user(|| account.word.load().service());
-            account.headroom_peak.clear_user(|| account.word.load().headroom());
-        }
+    /// Lowers the user's watermarks of a PG to its present occupancy. A peak that is reached
+    /// meanwhile is kept.
+    pub fn clear_pg_watermarks(&self, port: PortId, pg: PgId) {
+        let account = self.account(port, pg);
+        account.guaranteed_peak.clear_user(|| account.word.load().guaranteed());
+        account.service_peak.clear_user(|| account.word.load().service());
+        account.headroom_peak.clear_user(|| account.word.load().headroom());
     }
 
-    /// Lowers the user's watermarks of all pools to what is lent now.
-    pub fn clear_pool_watermarks(&self) {
-        for pool in &self.pools {
-            pool.clear_peak();
-        }
+    /// Lowers the user's watermark of a pool to what is lent now.
+    pub fn clear_pool_watermark(&self, pool: PoolId) {
+        self.pools[pool.index() % POOLS].clear_peak();
+    }
+
+    /// As [`Mmu::clear_pool_watermark`], of the pool that Headroom is drawn from.
+    pub fn clear_headroom_pool_watermark(&self) {
         self.headroom_pool.clear_peak();
+    }
+
+    /// As [`Mmu::clear_pool_watermark`], of the pool of egress cells.
+    pub fn clear_egress_watermark(&self) {
         self.egress.clear_peak();
     }
 

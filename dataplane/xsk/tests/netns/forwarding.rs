@@ -39,7 +39,7 @@ fn frames_of_every_size_go_through_unchanged() {
         carry(&mut patch, &h1, &h0, burst);
     }
     patch.idle(SLOTS);
-    let counted = patch.guards[0].xdp_counters().unwrap();
+    let counted = patch.ports[0].xdp_counters().unwrap();
     assert_eq!((counted.redirected, counted.passed), (frames.len() as u64, 0));
     assert_eq!(patch.ports[0].stats().unwrap().receive_overruns(), 0);
 }

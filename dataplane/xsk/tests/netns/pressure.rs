@@ -51,12 +51,12 @@ fn press(patch: &mut Patch, lab: &Lab) {
 /// Sends frames while port 0 is under pressure; returns those that came through.
 fn through(patch: &mut Patch, lab: &Lab, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
     press(patch, lab);
-    let before = patch.guards[0].xdp_counters().unwrap();
+    let before = patch.ports[0].xdp_counters().unwrap();
     let host = lab.host(0);
     frames.iter().for_each(|frame| host.send(frame));
     let start = Instant::now();
     let counted = loop {
-        let now = patch.guards[0].xdp_counters().unwrap();
+        let now = patch.ports[0].xdp_counters().unwrap();
         let seen = now.redirected + now.rx_pressure_lossy;
         if seen - before.redirected - before.rx_pressure_lossy == frames.len() as u64 {
             break now;
@@ -106,7 +106,7 @@ fn under_pressure_only_lossy_frames_are_dropped() {
     ];
     let all: Vec<_> = kept.iter().chain(&shed).cloned().collect();
     assert_eq!(through(&mut patch, &lab, &all), kept);
-    assert_eq!(patch.guards[0].xdp_counters().unwrap().rx_pressure_lossy, shed.len() as u64);
+    assert_eq!(patch.ports[0].xdp_counters().unwrap().rx_pressure_lossy, shed.len() as u64);
     let by_pcp = LosslessMap { trust: Trust::Pcp, rest: true, ..lossless };
     patch.guards[0].set_lossless(by_pcp).unwrap();
     let kept = [ip(&[tag(3)], 4, 27), ip(&[], 4, 27)];
