@@ -33,7 +33,7 @@ pub(crate) fn settle<P: PortIo>(
 
 /// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it.
 fn backlog<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, spec: &PortSpec) {
-    let waiting = port.io.rx_backlog();
+    let waiting = port.io.rx_backlog() + port.late.frames();
     let mark = spec.pfc.rx_backlog_mark;
     let now_backlogged = if port.backlogged { waiting > mark / 2 } else { waiting > mark };
     if now_backlogged == port.backlogged {

@@ -44,7 +44,7 @@ fn press(patch: &mut Patch, lab: &Lab) {
     patch.ports[0].receive(&mut patch.pool, &mut burst);
     assert_eq!(burst.len(), 60);
     burst.into_iter().for_each(|frame| patch.pool.free(frame.handle));
-    patch.ports[0].refill(&mut patch.pool);
+    patch.ports[0].refill(&mut patch.pool, 0);
     assert!(patch.ports[0].under_rx_pressure());
 }
 
@@ -76,7 +76,7 @@ fn through(patch: &mut Patch, lab: &Lab, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         bytes
     };
     let came = burst.into_iter().map(take).collect();
-    patch.ports[0].refill(&mut patch.pool);
+    patch.ports[0].refill(&mut patch.pool, 0);
     came
 }
 
