@@ -8,6 +8,7 @@ use crate::egress;
 use crate::frame::{Descriptor, Frame};
 use crate::ids::{Cos, Dscp, Pcp, PgId, PrioritySet};
 use crate::io::{FramePool, PortIo, Received, BURST};
+use crate::pause;
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
 use crate::topology::PortSet;
@@ -44,14 +45,15 @@ pub(crate) fn burst<P: PortIo>(
     let Some(port) = ports.get_mut(index) else { return 0 };
     port.io.receive(&mut context.pool, received);
     let came = received.len();
-    if came == 0 && port.late.frames() == 0 {
-        return 0;
-    }
     mac_control_first(port, context, received);
     let Some(spec) = profile.port(port.id) else {
         received.drain(..).for_each(|frame| without_a_place(port, context, frame));
         return came;
     };
+    pause::backlog(port, context, spec, came);
+    if came == 0 && port.late.frames() == 0 {
+        return 0;
+    }
     let mut burst =
         Burst { index, profile, spec, largest: spec.largest_frame(), before: Default::default() };
     let admitted = match port.late.frames() {

@@ -152,3 +152,28 @@ fn what_waits_is_given_up_when_the_switch_ends() {
     lab.steps(2_000, STEP);
     lab.assert_idle();
 }
+
+/// The PG was full when the stall began, and the pause ran out in it: what the peer sent then is no
+/// more than a burst or two, and not even the first of it is dropped.
+#[test]
+fn what_came_after_a_pause_that_ran_out_waits() {
+    for late in [1, 60, 300] {
+        let mut lab = lab(1);
+        lab.hold(1, true);
+        for number in 0..ROOM as u32 {
+            lab.arrive(0, &numbered(1, 26, number));
+            lab.steps(1, STEP);
+        }
+        for number in 0..late {
+            lab.arrive(0, &numbered(1, 26, ROOM as u32 + number));
+        }
+        // 65535 quanta at 10G are 3.4 ms.
+        lab.steps(1, Nanos::millis(4));
+        lab.steps(50, STEP);
+        assert_eq!(lab.port(0).counters().lossless_violations, 0, "{late} frames");
+        lab.hold(1, false);
+        lab.steps(2_000, STEP);
+        assert_eq!(numbers(&lab.sent(1)), (0..ROOM as u32 + late).collect::<Vec<_>>());
+        lab.assert_idle();
+    }
+}

@@ -48,13 +48,12 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Kills it as `kill -9` does, and starts it again from its files.
+    /// Ends it as an operator would, and starts it again from its files.
     ///
     /// # Errors
     /// [`LabError`] if it doesn't come up.
-    pub fn kill_and_restart(&mut self) -> Result<(), LabError> {
-        self.process.signal(Signal::SIGKILL);
-        self.process.wait(SHUTDOWN)?;
+    pub fn restart(&mut self) -> Result<(), LabError> {
+        self.stop()?;
         (self.process, self.client) = start_process(&self.name, &self.config, &self.socket)?;
         self.call::<PongReply>(Call::Ping(Ping {}))?;
         Ok(())
