@@ -275,6 +275,34 @@ impl FromStr for XoffAmount {
     }
 }
 
+/// As on a command line: `40m`, `3us`, `400G`.
+macro_rules! amount_from_str {
+    ($name:ident, $fix:literal) => {
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::parse(text).ok_or_else(|| $fix.to_owned())
+            }
+        }
+    };
+}
+
+amount_from_str!(Rate, "write 400G, 2.5G, 100M or 64k (bit/s)");
+amount_from_str!(Span, "write 200ms, 3us or 850ns");
+amount_from_str!(Distance, "write 100m, 1.5m or 2km");
+
+/// As on a command line: `1086` or `1086B`, `4KiB`.
+impl FromStr for ByteAmount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| plain).map(Self);
+        number.or_else(|| Self::parse(text)).ok_or_else(|| "write 1086, 1086B or 4KiB".to_owned())
+    }
+}
+
 fn cells(number: u64) -> Option<CellAmount> {
     u32::try_from(number).ok().map(CellAmount::Cells)
 }
@@ -376,6 +404,12 @@ mod tests {
         assert_eq!("55%".parse(), Ok(XoffAmount::At(CellAmount::BasisPoints(5_500))));
         assert!("-1".parse::<CellAmount>().is_err());
         assert!("4294967296".parse::<CellAmount>().is_err());
+        assert_eq!("40m".parse(), Ok(Distance(4_000)));
+        assert_eq!("3us".parse(), Ok(Span(Nanos(3_000))));
+        assert_eq!("400G".parse::<Rate>().ok(), Rate::parse("400G"));
+        assert_eq!("1086".parse(), Ok(ByteAmount(1_086)));
+        assert_eq!("4KiB".parse(), Ok(ByteAmount(4_096)));
+        assert!("400".parse::<Rate>().is_err() && "+1".parse::<ByteAmount>().is_err());
     }
 
     #[test]

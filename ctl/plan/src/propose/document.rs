@@ -4,11 +4,13 @@ use super::{Proposal, Sharing, PORTS};
 use crate::headroom::{Formula, Term};
 use holdfast_api::amount::{rate_text, span_text};
 use holdfast_core::profile::Limit;
-use holdfast_core::units::{Cells, Nanos};
+use holdfast_core::units::{BitRate, Cells, Nanos};
 use std::fmt::Write;
 
 /// Comments are broken before this column.
 const WIDTH: usize = 98;
+/// Faster live ports have to be allowed (SPEC 4.1).
+const FASTEST_LIVE: BitRate = BitRate::gigabits(25);
 /// The watchdog's two times (AC5P).
 const WATCHDOG: Nanos = Nanos::millis(200);
 
@@ -54,7 +56,11 @@ fn comment(out: &mut String, indent: usize, text: &str) {
 fn comments(proposal: &Proposal, out: &mut String) {
     let (request, need) = (&proposal.request, &proposal.need);
     let given = &request.given;
-    comment(out, 0, &format!("{}: {}", request.name, request.description));
+    let title = match request.description.as_str() {
+        "" => request.name.clone(),
+        text => format!("{}: {text}", request.name),
+    };
+    comment(out, 0, &title);
     line(out, "#");
     let speed = rate_text(given.speed.bits_per_second());
     let what = format!("Headroom at {speed} by formula \"{}\":", need.formula.name());
@@ -92,6 +98,10 @@ fn comments(proposal: &Proposal, out: &mut String) {
         proposal.total
     );
     comment(out, 0, &total);
+    if given.speed > FASTEST_LIVE {
+        let live = "A live port of more than 25G has to say allow_slow_refresh in switch.toml.";
+        comment(out, 0, live);
+    }
 }
 
 /// The formulas that a profile is held against when it is loaded.

@@ -5,8 +5,8 @@ use super::{largest_frame, reference, Request, Sharing};
 use crate::headroom::{self, Formula, Need};
 use holdfast_api::amount::rate_text;
 use holdfast_api::doc::Finding;
-use holdfast_core::profile::Limit;
-use holdfast_core::units::{BitRate, Cells};
+use holdfast_core::profile::{Limit, FRAME_OVERHEAD};
+use holdfast_core::units::{BitRate, CellSize, Cells};
 
 /// One threshold or size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(super) fn headroom(request: &Request, need: &Need) -> Level {
     let span = headroom::t_loop(given.t_loop, given.cable).filter(|_| looped);
     let least = span.filter(|_| given.speed >= reference());
     let least = least.map_or(Cells::ZERO, |span| least_headroom(span, given.cell));
-    let rule = if least > rounded {
+    let rule = if least >= rounded {
         format!("need {}; top of the range published for this loop at 400G", need.cells.0)
     } else {
         format!("need {} rounded up to {}", need.cells.0, step.0)
@@ -119,7 +119,7 @@ pub(super) fn all(
     let resume = xoff.cells.saturating_sub(xon.cells);
     let (kmin, kmax) = marking(request, xoff.cells, resume);
     Ok(Levels {
-        guaranteed: level("Guaranteed", frame, "one largest frame"),
+        guaranteed: level("Guaranteed", frame, guaranteed_rule(frame, request.given.cell)),
         q_limit: level("Q_limit", settled, q_limit_rule(sharing)),
         resume: level("resume", resume, "XOFF - XON"),
         headroom,
@@ -128,6 +128,12 @@ pub(super) fn all(
         kmin,
         kmax,
     })
+}
+
+fn guaranteed_rule(frame: Cells, cell: CellSize) -> String {
+    let bytes = u64::from(frame.0) * u64::from(cell.bytes());
+    let mtu = bytes.saturating_sub(u64::from(FRAME_OVERHEAD));
+    format!("one largest frame: for ports of an MTU up to {mtu}")
 }
 
 fn q_limit_rule(sharing: &Sharing) -> String {

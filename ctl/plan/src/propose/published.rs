@@ -59,8 +59,9 @@ impl Reach {
 /// The top of the published range for a loop at 400G, of the last range beyond them all: links
 /// of this speed and above never get less.
 pub(super) fn least_headroom(t_loop: Nanos, cell: CellSize) -> Cells {
-    let ranges = REACHES.iter().filter_map(|row| row.headroom.map(|(_, top)| (row.t_loop, top)));
-    let top = ranges.clone().find(|(reach, _)| t_loop <= *reach).or_else(|| ranges.last());
+    let mut ranges =
+        REACHES.iter().filter_map(|row| row.headroom.map(|(_, top)| (row.t_loop, top)));
+    let top = ranges.clone().find(|(reach, _)| t_loop <= *reach).or_else(|| ranges.next_back());
     base(top.map_or(0, |(_, top)| top), cell)
 }
 
