@@ -71,7 +71,9 @@ pub(crate) enum Command {
     ///   ac5p   rate x loop + two frames and a PFC frame: the family's rule of thumb
     ///   exact  frame by frame, from the smallest lossless frame
     ///   cpu    a switch on a CPU: what waits in its RX ring counts too
-    ///   ieee   bit times of 802.1Qbb annex O; sonic: as SONiC computes it; mlx5: as a NIC's driver
+    ///   ieee   bit times of 802.1Qbb annex O
+    ///   sonic  as SONiC computes it for a port of a Mellanox ASIC
+    ///   mlx5   as the NIC's driver computes it for its receive buffer
     ///
     /// Example: holdfast plan --speed 400G --loop 3us --q-limit 12000
     /// Example: holdfast plan --speed 100G --loop 3us --toml leaf.toml

@@ -241,7 +241,8 @@ fn xon(request: &Request, xoff: Cells) -> Result<Level, Finding> {
 fn marking(request: &Request, xoff: Cells, resume: Cells) -> (Level, Level) {
     let given = &request.given;
     if request.formula == Formula::Cpu {
-        let kmax = Cells((xoff.0 * 3 / 8).clamp(1, resume.0.saturating_sub(1).max(1)));
+        let three_eighths = xoff.0 / 8 * 3 + xoff.0 % 8 * 3 / 8;
+        let kmax = Cells(three_eighths.clamp(1, resume.0.saturating_sub(1).max(1)));
         let kmin = Cells((xoff.0 / 16).clamp(1, kmax.0));
         let rule = |part: &str| format!("{part} of XOFF, as the lab profiles have it");
         return (level("Kmin", kmin, rule("1/16")), level("Kmax", kmax, rule("3/8")));
