@@ -205,6 +205,10 @@ fn notes(proposal: &Proposal) -> Vec<String> {
     let (request, levels) = (&proposal.request, &proposal.levels);
     let (smallest, headroom) = (request.given.smallest, levels.headroom.cells);
     let mut notes = Vec::new();
+    let need = proposal.need.cells;
+    if u64::from(headroom.0) * 100 < u64::from(need.0) * 105 {
+        notes.push(format!("Headroom is within 5 % of its need ({} for {})", headroom.0, need.0));
+    }
     let exact = Formula::Exact.need(&request.given).ok().filter(|need| need.cells > headroom);
     if let Some(exact) = exact.filter(|_| request.formula != Formula::Cpu) {
         notes.push(format!(

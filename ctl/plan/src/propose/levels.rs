@@ -211,7 +211,9 @@ fn xon(request: &Request, xoff: Cells) -> Result<Level, Finding> {
         Cells(u32::try_from(scaled).unwrap_or(u32::MAX))
     };
     let scaled = scale(at_400);
-    let (least, most) = (share(xoff, 12), share(xoff, 45).max(Cells(1)));
+    // Not a cell below 12 %.
+    let least = xoff.saturating_sub(share(xoff, 88));
+    let most = share(xoff, 45).max(Cells(1));
     let cells = scaled.max(least).max(Cells(1)).min(most);
     let mut rule = format!(
         "3 x need at 400G {} = {}, up to {} in {}..{}: {}",

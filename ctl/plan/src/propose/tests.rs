@@ -61,12 +61,12 @@ fn beyond_the_longest_reach_headroom_goes_on_from_its_range() {
 }
 
 /// 10G: 23,750 B -> 93 -> 128. 62.5 % of 4687 is 2929, less 128. XON 2048 / 40 = 51 is below 12 %
-/// of that, 336. Kmin one cell a Gbit/s, Kmax half of 2465.
+/// of that, 336.1. Kmin one cell a Gbit/s, Kmax half of 2464.
 /// 400G, Q_limit 6000: 3750 - 768 = 2982, 45 % of it 1341, so 1641 to resume: 2400 is too much.
 #[test]
 fn off_the_table_windows_and_lines_are_shares() {
     let slow = propose(Request::new(Formula::Ac5p, looped(10, 3_000))).unwrap();
-    assert_eq!(cells(&slow), [128, 36, 4_687, 2_801, 336, 2_465, 10, 1_232]);
+    assert_eq!(cells(&slow), [128, 36, 4_687, 2_801, 337, 2_464, 10, 1_232]);
     let request = Request::new(Formula::Ac5p, looped(400, 3_000));
     let small = propose(Request { q_limit: Some(Cells(6_000)), ..request }).unwrap();
     assert_eq!(cells(&small), [768, 36, 6_000, 2_982, 1_341, 1_641, 400, 820]);
@@ -101,6 +101,19 @@ fn formula_cpu_gives_the_lab_profiles_back() {
     );
     let jumbo = propose(Request::new(Formula::Cpu, given(10, 9_000, 64))).unwrap();
     assert_eq!(cells(&jumbo), [8_192, 36, 16_384, 8_192, 2_048, 6_144, 512, 3_072]);
+}
+
+/// 1G and MTU 9000 with a mark of 64: 192 x 36 + 50 = 6962 -> 7168, 3 % more. Frames of 64 B at 400G
+/// and 3 us need 1706 cells, as the table has it.
+#[test]
+fn what_is_narrow_is_noted() {
+    let host = Given { mtu: Some(9_000), rx_backlog_mark: 64, ..Given::new(BitRate::gigabits(1)) };
+    let narrow = propose(Request::new(Formula::Cpu, host)).unwrap();
+    assert_eq!(narrow.notes, ["Headroom is within 5 % of its need (7168 for 6962)"]);
+    let small = Given { smallest: FrameLen(64), ..looped(400, 3_000) };
+    let notes = propose(Request::new(Formula::Ac5p, small)).unwrap().notes;
+    assert!(notes.len() == 1 && notes[0].contains("64 B need 1706 cells"), "{notes:?}");
+    assert!(propose(Request::new(Formula::Ac5p, looped(400, 3_000))).unwrap().notes.is_empty());
 }
 
 #[test]
