@@ -123,7 +123,7 @@ fn exit_codes_tell_usage_from_refusal() {
         ("--speed 400G", 2, "needs the time of the loop, or the cable"),
         ("--formula sonic --speed 400G --loop 3us", 2, "needs the cable"),
         ("--loop 3us", 2, "--speed"),
-        ("--speed 400 --loop 3us", 2, "write 400G"),
+        ("--speed 400 --loop 3us", 2, "400G"),
         ("--speed 400G --loop 3us --cell 8", 2, "use 64..4096"),
         ("--speed 400G --loop 3us --small-share 101%", 2, "whole percent"),
         ("--speed 400G --loop 3us --q-limit 50%", 2, "nothing it is a part of"),

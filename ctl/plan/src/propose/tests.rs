@@ -103,8 +103,8 @@ fn formula_cpu_gives_the_lab_profiles_back() {
     assert_eq!(cells(&jumbo), [8_192, 36, 16_384, 8_192, 2_048, 6_144, 512, 3_072]);
 }
 
-/// 1G and MTU 9000 with a mark of 64: 192 x 36 + 50 = 6962 -> 7168, 3 % more. Frames of 64 B at 400G
-/// and 3 us need 1706 cells, as the table has it.
+/// 1G and MTU 9000 with a mark of 64: 192 x 36 + 50 = 6962 -> 7168, 3 % more. Frames of 64 B at
+/// 400G and 3 us need 1706 cells, as the table has it.
 #[test]
 fn what_is_narrow_is_noted() {
     let host = Given { mtu: Some(9_000), rx_backlog_mark: 64, ..Given::new(BitRate::gigabits(1)) };
