@@ -1,5 +1,6 @@
 //! Arguments of the command line, each with an example in its help.
 
+use crate::plan::PlanArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
@@ -75,6 +76,21 @@ pub(crate) enum Command {
     /// Example: holdfast trace --edges --follow
     #[command(verbatim_doc_comment)]
     Trace(TraceArguments),
+    /// Compute Headroom, XOFF, XON and the marking line for a link; asks no switch.
+    ///
+    /// Every number comes with its terms and its rule. Headroom by formula:
+    ///   ac5p   rate x loop + two frames and a PFC frame: the family's rule of thumb
+    ///   exact  frame by frame, from the smallest lossless frame
+    ///   cpu    a switch on a CPU: what waits in its RX ring counts too
+    ///   ieee   bit times of 802.1Qbb annex O
+    ///   sonic  as SONiC computes it for a port of a Mellanox ASIC
+    ///   mlx5   as the NIC's driver computes it for its receive buffer
+    ///
+    /// Example: holdfast plan --speed 400G --loop 3us --q-limit 12000
+    /// Example: holdfast plan --speed 100G --loop 3us --toml leaf.toml
+    /// Example: holdfast plan --speed 400G --loop 3us --cable 40m --compare
+    #[command(verbatim_doc_comment)]
+    Plan(Box<PlanArguments>),
     /// Print a completion script for a shell.
     ///
     /// Example: holdfast completion bash > /etc/bash_completion.d/holdfast

@@ -1,4 +1,5 @@
-//! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11).
+//! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11);
+//! `plan` asks no switch.
 //!
 //! Exit codes: 0 done, 1 refused, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
@@ -8,6 +9,7 @@ mod cli;
 mod connect;
 mod follow;
 mod layout;
+mod plan;
 mod run;
 mod show;
 
@@ -15,6 +17,8 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use holdfast_api::client::ClientError;
 use holdfast_api::doc::DocError;
+use holdfast_api::message::ErrorBody;
+use holdfast_plan::PlanError;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -40,6 +44,20 @@ enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// No plan can be made of this, or it doesn't hold.
+    #[error("{0}")]
+    Plan(#[from] PlanError),
+    /// The arguments don't say what is needed, or too much.
+    #[error("{0}")]
+    Usage(String),
+    /// A file can't be written.
+    #[error("{path}: can't be written: {source}; check path and rights")]
+    File {
+        /// The file as it was named.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
@@ -56,10 +74,21 @@ impl CommandError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::Document(_) => 1,
-            Self::NoSocket(_) => 2,
+            Self::Document(_) | Self::Plan(_) | Self::File { .. } => 1,
+            Self::NoSocket(_) | Self::Usage(_) => 2,
             Self::Output(_) => 1,
             Self::Client(_) => 3,
+        }
+    }
+}
+
+impl CommandError {
+    /// What is said in JSON about a refusal.
+    fn body(&self) -> Option<ErrorBody> {
+        match self {
+            Self::Client(ClientError::Refused(body)) => Some(body.clone()),
+            Self::Plan(error) => Some(error.clone().into()),
+            _ => None,
         }
     }
 }
@@ -74,7 +103,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            if let (true, CommandError::Client(ClientError::Refused(body))) = (json, &error) {
+            if let (true, Some(body)) = (json, error.body()) {
                 // A closed output changes nothing about the exit code.
                 let _ = print(&format!("{}\n", json!({ "error": body })));
             }
@@ -95,6 +124,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
+        Command::Plan(arguments) => plan::plan(&target, &arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

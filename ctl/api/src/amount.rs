@@ -253,6 +253,8 @@ macro_rules! amount_serde {
 const CELLS_FIX: &str =
     "write cells as a number (4096), or \"38400B\", \"40KiB\", \"55%\" of Q_limit";
 
+const RATE_FIX: &str = "write \"400G\", \"2.5G\", \"100M\" or \"64k\" (bit/s)";
+
 /// As on a command line: `4096`, `40KiB`, `55%`.
 impl FromStr for CellAmount {
     type Err = String;
@@ -275,8 +277,46 @@ impl FromStr for XoffAmount {
     }
 }
 
+/// As on a command line: `100G`, `2.5G`.
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| RATE_FIX.to_owned())
+    }
+}
+
 fn cells(number: u64) -> Option<CellAmount> {
     u32::try_from(number).ok().map(CellAmount::Cells)
+}
+
+/// As on a command line: `3us`.
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| "write 200ms, 3us or 850ns".to_owned())
+    }
+}
+
+/// As on a command line: `40m`, `1.5m`.
+impl FromStr for Distance {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| "write 100m, 1.5m or 2km".to_owned())
+    }
+}
+
+/// As on a command line: `1086`, `1086B`, `4KiB`.
+impl FromStr for ByteAmount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| plain).map(Self);
+        number.or_else(|| Self::parse(text)).ok_or_else(|| "write 1086, 1086B or 4KiB".to_owned())
+    }
 }
 
 amount_serde!(
@@ -326,14 +366,8 @@ amount_serde!(
     Some(|number| Some(ByteAmount(number))),
     |amount, serializer| serializer.collect_str(amount)
 );
-amount_serde!(
-    Rate,
-    "a rate",
-    "write \"400G\", \"2.5G\", \"100M\" or \"64k\" (bit/s)",
-    Rate::parse,
-    None,
-    |amount, serializer| serializer.collect_str(amount)
-);
+amount_serde!(Rate, "a rate", RATE_FIX, Rate::parse, None, |amount, serializer| serializer
+    .collect_str(amount));
 amount_serde!(
     Span,
     "a time",
@@ -374,8 +408,20 @@ mod tests {
         assert_eq!("40KiB".parse(), Ok(CellAmount::Bytes(40_960)));
         assert_eq!("limit".parse(), Ok(XoffAmount::Limit));
         assert_eq!("55%".parse(), Ok(XoffAmount::At(CellAmount::BasisPoints(5_500))));
+        assert_eq!("2.5G".parse().ok(), BitRate::new(2_500_000_000).map(Rate));
+        assert!("2.5".parse::<Rate>().is_err());
         assert!("-1".parse::<CellAmount>().is_err());
         assert!("4294967296".parse::<CellAmount>().is_err());
+    }
+
+    #[test]
+    fn command_lines_write_times_lengths_and_bytes() {
+        assert_eq!("40m".parse(), Ok(Distance(4_000)));
+        assert_eq!("3us".parse(), Ok(Span(Nanos(3_000))));
+        assert_eq!("1086".parse(), Ok(ByteAmount(1_086)));
+        assert_eq!("4KiB".parse(), Ok(ByteAmount(4_096)));
+        assert!("3".parse::<Span>().is_err() && "3".parse::<Distance>().is_err());
+        assert!("+1".parse::<ByteAmount>().is_err() && "".parse::<ByteAmount>().is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! [`resolve`] fills in defaults and turns amounts into cells, [`check`] holds the relations
 //! between thresholds, [`edit`] makes a changed profile from the running one, [`headroom`] knows
-//! the formulas. Pure: no file, no clock.
+//! the formulas, [`propose`] makes a whole profile from link and switch. Pure: no file, no clock.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -16,6 +16,7 @@ pub mod headroom;
 mod maps;
 mod merge;
 mod preset;
+pub mod propose;
 mod queue;
 mod resolve;
 

@@ -74,7 +74,11 @@ fn need(
             let t_loop = t_loop(formula)?;
             let need = headroom::ac5p(rate, t_loop, port.mtu, cell);
             let (ns, mtu) = (t_loop.0, port.mtu);
-            Ok((need, format!("ac5p: rate x {ns} ns + 2 x {mtu} B + 64 B = {need}")))
+            let frames = match mtu {
+                0..headroom::FLAT_FROM_MTU => format!("2 x {mtu} B + 64 B"),
+                _ => "frames and PFC frame, at least 20 KB".to_owned(),
+            };
+            Ok((need, format!("ac5p: rate x {ns} ns + {frames} = {need}")))
         }
         FormulaKind::Exact => {
             let t_loop = t_loop(formula)?;
@@ -85,18 +89,14 @@ fn need(
     }
 }
 
-/// The loop: what is declared and 5 ns a metre of cable each way.
+/// The loop: what is declared and its cable.
 fn t_loop(formula: &FormulaDoc) -> Result<Nanos, Finding> {
-    let cable = formula.cable.map(|cable| Nanos(cable.0 / 10));
-    match (formula.t_loop, cable) {
-        (None, None) => Err(Finding::new(
+    let declared = formula.t_loop.map(|span| span.0);
+    headroom::t_loop(declared, formula.cable).ok_or_else(|| {
+        Finding::new(
             "formula.t_loop",
             "this formula needs the time of the loop",
             "add t_loop = \"3us\", or cable = \"100m\"",
-        )),
-        (span, cable) => {
-            let declared = span.map_or(0, |span| span.0 .0);
-            Ok(Nanos(declared.saturating_add(cable.unwrap_or_default().0)))
-        }
-    }
+        )
+    })
 }
