@@ -92,13 +92,22 @@ pub(crate) fn refuse(spec: &ProfileSpec, names: &[String]) -> Result<(), Finding
 }
 
 /// A finding about a value that can't be planned at all.
-fn refusal(finding: Finding) -> LintFinding {
+fn refusal(mut finding: Finding) -> LintFinding {
     let id = match &finding {
         f if f.fix == SLOT_FIX || f.fix == DSCP_FIX => Id::Q01,
         f if f.key.ends_with(".wred.pmax") => Id::E06,
         _ => Id::D01,
     };
-    LintFinding::new(id, Severity::Error, finding)
+    if id == Id::Q01 {
+        let range = if finding.fix == SLOT_FIX { "0..7" } else { "0..63" };
+        // Where a key is out of range there is no value beside it.
+        let key = finding.key.rsplit('.').next().unwrap_or_default();
+        finding.value = finding.value.or_else(|| Some(key.to_owned()));
+        finding.limit = Some(range.to_owned());
+    }
+    let port = finding.key.strip_prefix("port.").and_then(|rest| rest.split_once('.'));
+    let ports = port.map(|(name, _)| name.to_owned()).into_iter().collect();
+    LintFinding { ports, ..LintFinding::new(id, Severity::Error, finding) }
 }
 
 /// What the checks look at.
@@ -159,6 +168,14 @@ impl Subject<'_> {
         named.map(|(number, (name, spec))| PortView { number, name, spec })
     }
 
+    /// Whether frames of a lossless PG of any port may leave by `queue` of `egress`.
+    fn carries_lossless(&self, egress: &PortSpec, queue: QueueId) -> bool {
+        self.ports().any(|port| {
+            let lossless = port.spec.pgs.iter().filter(|(_, account)| account.lossless);
+            lossless.into_iter().any(|(pg, _)| feeds(port.spec, pg, egress, queue))
+        })
+    }
+
     fn pool(&self, pg: &holdfast_core::profile::PgSpec) -> Cells {
         self.spec.pools.get(pg.pool.index()).map_or(Cells::ZERO, |(_, size)| *size)
     }
@@ -170,7 +187,7 @@ fn feeds(ingress: &PortSpec, pg: PgId, egress: &PortSpec, queue: QueueId) -> boo
         .any(|cos| ingress.maps.cos_to_pg[cos] == pg && egress.maps.cos_to_queue[cos] == queue)
 }
 
-/// Whether frames of a lossless PG of this port leave by `queue` of a port with the same maps.
+/// Whether the port's own maps make `queue` lossless: its defaults are chosen by that.
 fn is_lossless(port: &PortSpec, queue: QueueId) -> bool {
     port.pgs.iter().any(|(pg, account)| account.lossless && feeds(port, pg, port, queue))
 }

@@ -2,7 +2,7 @@
 //! found when the document is planned: the core has no probability out of range.
 
 use super::levels::Levels;
-use super::{feeds, is_lossless, Id, LintFinding, PortView, Severity, Subject};
+use super::{feeds, Id, LintFinding, PortView, Severity, Subject};
 use crate::amounts::q_limit;
 use holdfast_api::doc::Finding;
 use holdfast_core::ids::{PgId, QueueId};
@@ -20,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<LintFinding>) {
                 let feeders = at.feeders();
                 at.order(line, &feeders, found);
                 at.congestion(line, &feeders, found);
-            } else if is_lossless(port.spec, queue) {
+            } else if subject.carries_lossless(port.spec, queue) {
                 let message = "a lossless queue has no marking line";
                 let fix = "add kmin and kmax, both below XOFF - XON";
                 let finding = Finding::new(at.key("wred"), message, fix);

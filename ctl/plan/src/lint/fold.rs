@@ -45,7 +45,7 @@ pub const IMPLICATIONS: &[(Id, Id, About)] = &[
     (Id::P03, Id::P02, About::Port),
 ];
 
-/// What a finding is about.
+/// What a finding is about at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scope {
     pub(super) port: Option<usize>,
@@ -54,11 +54,14 @@ pub(super) struct Scope {
 }
 
 fn implies(cause: &LintFinding, effect: &LintFinding) -> bool {
+    let within = |same: fn(&Scope, &Scope) -> bool| {
+        effect.scopes.iter().all(|its| cause.scopes.iter().any(|scope| same(scope, its)))
+    };
     let same = |about: About| match about {
         About::Key => cause.what.key == effect.what.key,
-        About::Pg => cause.scope.pg.is_some() && cause.scope.pg == effect.scope.pg,
-        About::Queue => cause.scope.queue.is_some() && cause.scope.queue == effect.scope.queue,
-        About::Port => cause.scope.port.is_some() && cause.scope.port == effect.scope.port,
+        About::Pg => within(|cause, its| cause.pg.is_some() && cause.pg == its.pg),
+        About::Queue => within(|cause, its| cause.queue.is_some() && cause.queue == its.queue),
+        About::Port => within(|cause, its| cause.port.is_some() && cause.port == its.port),
     };
     // A warning never hides an error.
     cause.severity >= effect.severity

@@ -1,6 +1,6 @@
 //! Q02..Q06: which class goes where, and before whom. Q01 is found when the document is read.
 
-use super::{is_lossless, Id, LintFinding, PortView, Subject};
+use super::{Id, LintFinding, PortView, Subject};
 use holdfast_api::doc::Finding;
 use holdfast_core::ids::{Cos, Dscp, Pcp, PgId, QueueId};
 use holdfast_core::profile::{Service, Trust};
@@ -11,8 +11,8 @@ const CNP_PCP: u8 = 6;
 
 pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<LintFinding>) {
     for port in subject.ports() {
-        notifications(&port, found);
-        shares(&port, found);
+        notifications(subject, &port, found);
+        shares(subject, &port, found);
         classes(&port, found);
     }
     dscp_maps(subject, found);
@@ -23,7 +23,7 @@ fn key(port: &PortView<'_>, queue: QueueId, name: &str) -> String {
 }
 
 /// Q02.
-fn notifications(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
+fn notifications(subject: &Subject<'_>, port: &PortView<'_>, found: &mut Vec<LintFinding>) {
     let maps = &port.spec.maps;
     let cos = match maps.trust {
         Trust::Dscp => maps.dscp_to_cos[Dscp::from_bits(CNP_DSCP)],
@@ -34,8 +34,18 @@ fn notifications(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
     let strict = |queue: QueueId| port.spec.queues[queue].service == Service::Strict;
     // Among strict queues the higher number goes first (SPEC 6).
     let before = |data: QueueId| strict(cnp) && (!strict(data) || cnp > data);
-    let lossless = QueueId::all().filter(|queue| is_lossless(port.spec, *queue));
-    let Some(data) = lossless.into_iter().find(|data| !before(*data)) else { return };
+    // CNPs may be lossless themselves: a queue that only they use isn't one of data.
+    let carries = |data: QueueId| {
+        subject.ports().any(|ingress| {
+            let maps = &ingress.spec.maps;
+            let lossless = |cos: Cos| ingress.spec.pgs[maps.cos_to_pg[cos]].lossless;
+            let leaves = |cos: Cos| port.spec.maps.cos_to_queue[cos] == data;
+            Cos::all().any(|other| other != cos && lossless(other) && leaves(other))
+        })
+    };
+    let Some(data) = QueueId::all().find(|data| carries(*data) && !before(*data)) else {
+        return;
+    };
     let message = if data == cnp {
         format!("CNPs (CoS {cos}) share queue {data} with lossless data")
     } else {
@@ -47,7 +57,7 @@ fn notifications(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
 }
 
 /// Q03 and Q04.
-fn shares(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
+fn shares(subject: &Subject<'_>, port: &PortView<'_>, found: &mut Vec<LintFinding>) {
     for (queue, entry) in port.spec.queues.iter() {
         match entry.service {
             Service::Weight(0) => {
@@ -56,7 +66,9 @@ fn shares(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
                 let finding = finding.numbers(0, "at least 1");
                 found.push(LintFinding::gravest(Id::Q03, finding).at(port));
             }
-            Service::Strict if entry.min_rate.is_none() && is_lossless(port.spec, queue) => {
+            Service::Strict
+                if entry.min_rate.is_none() && subject.carries_lossless(port.spec, queue) =>
+            {
                 let message = "a lossless queue is strict, without weight or minimum bandwidth";
                 let fix = "give it a weight, or a min_rate";
                 let finding = Finding::new(key(port, queue, "strict"), message, fix);

@@ -5,6 +5,7 @@ use super::{Id, Severity};
 use holdfast_api::doc::{Finding, Source};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 
 /// One finding of the linter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,14 +24,14 @@ pub struct LintFinding {
     pub line: Option<usize>,
     /// Findings that follow from this one.
     pub implied: Vec<LintFinding>,
-    /// What it is about, for folding.
-    pub(super) scope: Scope,
+    /// What it is about, for folding: one entry a port.
+    pub(super) scopes: Vec<Scope>,
 }
 
 impl LintFinding {
     pub(super) fn new(id: Id, severity: Severity, what: Finding) -> Self {
-        let (ports, scope) = (Vec::new(), Scope::default());
-        Self { id, severity, what, ports, file: None, line: None, implied: Vec::new(), scope }
+        let (ports, scopes) = (Vec::new(), vec![Scope::default()]);
+        Self { id, severity, what, ports, file: None, line: None, implied: Vec::new(), scopes }
     }
 
     /// A finding as grave as its check can be.
@@ -40,17 +41,17 @@ impl LintFinding {
 
     pub(super) fn at(mut self, port: &super::PortView<'_>) -> Self {
         self.ports = vec![port.name.to_owned()];
-        self.scope.port = Some(port.number);
+        self.scopes.iter_mut().for_each(|scope| scope.port = Some(port.number));
         self
     }
 
     pub(super) fn of_pg(mut self, port: usize, pg: holdfast_core::ids::PgId) -> Self {
-        self.scope.pg = Some((port, pg));
+        self.scopes.iter_mut().for_each(|scope| scope.pg = Some((port, pg)));
         self
     }
 
     pub(super) fn of_queue(mut self, port: usize, queue: holdfast_core::ids::QueueId) -> Self {
-        self.scope.queue = Some((port, queue));
+        self.scopes.iter_mut().for_each(|scope| scope.queue = Some((port, queue)));
         self
     }
 
@@ -69,8 +70,6 @@ impl LintFinding {
             && self.what.message == other.what.message
             && self.what.fix == other.what.fix
             && numbers(self) == numbers(other)
-            && self.implied.len() == other.implied.len()
-            && self.implied.iter().zip(&other.implied).all(|(mine, its)| mine.is_like(its))
     }
 
     fn locate(&mut self, source: &Source) {
@@ -78,7 +77,6 @@ impl LintFinding {
             let place = source.locate(self.what.clone());
             (self.file, self.line) = (Some(place.file), place.line);
         }
-        self.implied.iter_mut().for_each(|finding| finding.locate(source));
     }
 }
 
@@ -115,9 +113,12 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(findings: Vec<LintFinding>) -> Self {
-        let mut findings = fold(findings);
+        Self::sorted(fold(findings))
+    }
+
+    fn sorted(mut findings: Vec<LintFinding>) -> Self {
         // The sort is stable: ports stay in order.
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id));
+        findings.sort_by_key(|finding| (Reverse(finding.severity), finding.id));
         Self { findings }
     }
 
@@ -139,22 +140,24 @@ impl Report {
     /// With one finding for all ports that are alike, and with file and line: for people.
     /// `ports` is how many the profile has.
     #[must_use]
-    pub fn merged(mut self, source: &Source, ports: usize) -> Self {
+    pub fn merged(self, source: &Source, ports: usize) -> Self {
         let mut merged: Vec<LintFinding> = Vec::new();
-        for finding in std::mem::take(&mut self.findings) {
+        for finding in self.unfolded().findings {
             match merged.iter_mut().find(|earlier| earlier.is_like(&finding)) {
-                Some(earlier) => earlier.ports.extend(finding.ports),
+                Some(earlier) => {
+                    earlier.ports.extend(finding.ports);
+                    earlier.scopes.extend(finding.scopes);
+                }
                 None => merged.push(finding),
             }
         }
         for finding in &mut merged {
             if finding.ports.len() == ports {
-                finding.implied.iter_mut().for_each(share);
-                share(finding);
+                finding.what.key = finding.shared_key().to_owned();
             }
             finding.locate(source);
         }
-        Self { findings: merged }
+        Self::new(merged)
     }
 
     /// With implied findings beside those that imply them.
@@ -164,21 +167,13 @@ impl Report {
             let implied = std::mem::take(&mut finding.implied);
             std::iter::once(finding).chain(implied)
         };
-        let mut findings: Vec<LintFinding> = self.findings.into_iter().flat_map(apart).collect();
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id));
-        Self { findings }
+        Self::sorted(self.findings.into_iter().flat_map(apart).collect())
     }
 
-    /// Adds what another run found.
-    pub fn append(&mut self, other: Self) {
-        let mut findings = std::mem::take(&mut self.findings);
-        findings.extend(other.findings);
-        findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id));
-        self.findings = findings;
+    /// With what another run found.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.findings.extend(other.findings);
+        Self::sorted(self.findings)
     }
-}
-
-/// A finding at all ports goes by the shared key.
-fn share(finding: &mut LintFinding) {
-    finding.what.key = finding.shared_key().to_owned();
 }
