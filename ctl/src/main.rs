@@ -1,6 +1,6 @@
 //! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11).
 //!
-//! Exit codes: 0 done, 1 refused, 2 usage, 3 switch unreachable.
+//! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -8,6 +8,7 @@ mod cli;
 mod connect;
 mod follow;
 mod layout;
+mod lint;
 mod run;
 mod show;
 
@@ -36,17 +37,27 @@ enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file can't be used.
+    #[error("{0}")]
+    Document(#[from] holdfast_api::doc::DocError),
+    /// The arguments name what isn't there.
+    #[error("{0}")]
+    Usage(String),
+    /// The linter found errors.
+    #[error("{0}")]
+    Found(String),
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
 }
 
 impl CommandError {
-    /// 1 refused, 2 usage, 3 switch unreachable (SPEC 11).
+    /// 1 refused or found, 2 usage, 3 switch unreachable (SPEC 11).
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::NoSocket(_) => 2,
+            Self::Document(_) | Self::Found(_) => 1,
+            Self::NoSocket(_) | Self::Usage(_) => 2,
             Self::Output(_) => 1,
             Self::Client(_) => 3,
         }
@@ -83,6 +94,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
+        Command::Lint(arguments) => lint::lint(&target, &arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

@@ -253,6 +253,8 @@ macro_rules! amount_serde {
 const CELLS_FIX: &str =
     "write cells as a number (4096), or \"38400B\", \"40KiB\", \"55%\" of Q_limit";
 
+const RATE_FIX: &str = "write \"400G\", \"2.5G\", \"100M\" or \"64k\" (bit/s)";
+
 /// As on a command line: `4096`, `40KiB`, `55%`.
 impl FromStr for CellAmount {
     type Err = String;
@@ -272,6 +274,15 @@ impl FromStr for XoffAmount {
             "limit" => Ok(Self::Limit),
             other => other.parse().map(Self::At),
         }
+    }
+}
+
+/// As on a command line: `100G`, `2.5G`.
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| RATE_FIX.to_owned())
     }
 }
 
@@ -326,14 +337,8 @@ amount_serde!(
     Some(|number| Some(ByteAmount(number))),
     |amount, serializer| serializer.collect_str(amount)
 );
-amount_serde!(
-    Rate,
-    "a rate",
-    "write \"400G\", \"2.5G\", \"100M\" or \"64k\" (bit/s)",
-    Rate::parse,
-    None,
-    |amount, serializer| serializer.collect_str(amount)
-);
+amount_serde!(Rate, "a rate", RATE_FIX, Rate::parse, None, |amount, serializer| serializer
+    .collect_str(amount));
 amount_serde!(
     Span,
     "a time",
@@ -374,6 +379,8 @@ mod tests {
         assert_eq!("40KiB".parse(), Ok(CellAmount::Bytes(40_960)));
         assert_eq!("limit".parse(), Ok(XoffAmount::Limit));
         assert_eq!("55%".parse(), Ok(XoffAmount::At(CellAmount::BasisPoints(5_500))));
+        assert_eq!("2.5G".parse().ok(), BitRate::new(2_500_000_000).map(Rate));
+        assert!("2.5".parse::<Rate>().is_err());
         assert!("-1".parse::<CellAmount>().is_err());
         assert!("4294967296".parse::<CellAmount>().is_err());
     }

@@ -26,7 +26,7 @@ mod report;
 
 pub use fold::{About, IMPLICATIONS};
 pub use id::{Id, Severity};
-pub use link::link;
+pub use link::{link, End};
 pub use report::{LintFinding, Report};
 
 /// What a lint run is told beyond the profile.

@@ -1,25 +1,38 @@
 //! P04: both ends of a link must pause the same priorities and sort frames alike.
 
 use super::{Id, LintFinding, PortView, Report};
-use crate::resolve::ProfilePlan;
-use crate::PlanError;
+use crate::resolve::{assemble, ProfilePlan};
+use crate::{PlanError, SwitchFacts};
 use holdfast_api::doc::Finding;
+use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_core::ids::{Cos, Priority};
 use holdfast_core::profile::{PortSpec, Trust};
 
-/// Compares port `end` of `plan` with port `peer_end` of `peer`, the switch at the other end of
-/// its link. Without names every port is compared with every other: for profiles whose ports
-/// are alike.
+/// One end of a link: a profile and the ports it is planned for.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// The profile.
+    pub doc: &'a ProfileDoc,
+    /// Its switch.
+    pub facts: &'a SwitchFacts,
+    /// The port at this end of the link; `None` compares all: for profiles whose ports are alike.
+    pub port: Option<&'a str>,
+}
+
+/// Compares `own` with `peer`, the other end of its link. Nothing is found where `own` can't be
+/// planned: [`super::profile`] says why.
 ///
 /// # Errors
-/// [`PlanError::UnknownPort`] for a name that isn't there.
-pub fn link(
-    plan: &ProfilePlan,
-    peer: &ProfilePlan,
-    ends: Option<(&str, &str)>,
-) -> Result<Report, PlanError> {
-    let mine = ports(plan, ends.map(|(end, _)| end))?;
-    let its = ports(peer, ends.map(|(_, end)| end))?;
+/// [`PlanError`] for a port that isn't there, and for a peer that can't be planned.
+pub fn link(own: End<'_>, peer: End<'_>) -> Result<Report, PlanError> {
+    let plan =
+        |end: End<'_>| assemble(end.doc, end.facts).map_err(|errors| errors.into_iter().next());
+    let (Ok(mine), its) = (plan(own), plan(peer)) else { return Ok(Report::default()) };
+    let its = match its {
+        Ok(its) => its,
+        Err(error) => return error.map_or_else(|| Ok(Report::default()), Err),
+    };
+    let (mine, its) = (ports(&mine, own.port)?, ports(&its, peer.port)?);
     let mut found = Vec::new();
     for port in &mine {
         // What several ports of the peer do alike is said once.

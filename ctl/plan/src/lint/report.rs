@@ -119,6 +119,7 @@ impl Report {
     fn sorted(mut findings: Vec<LintFinding>) -> Self {
         // The sort is stable: ports stay in order.
         findings.sort_by_key(|finding| (Reverse(finding.severity), finding.id));
+        findings.iter_mut().for_each(|finding| finding.implied.sort_by_key(|effect| effect.id));
         Self { findings }
     }
 
