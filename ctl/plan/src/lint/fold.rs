@@ -101,6 +101,7 @@ pub(super) fn fold(findings: Vec<LintFinding>) -> Vec<LintFinding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Severity;
     use super::*;
 
     #[test]
@@ -119,5 +120,16 @@ mod tests {
                 next += 1;
             }
         }
+    }
+    #[test]
+    fn a_warning_never_hides_an_error() {
+        let found = |id, severity| {
+            let what = holdfast_api::doc::Finding::new("port.h1.queue.3.wred.kmax", "m", "f");
+            LintFinding::new(id, severity, what).of_queue(0, QueueId::default())
+        };
+        let of = |above, below| fold(vec![found(Id::E02, above), found(Id::E03, below)]).len();
+        assert_eq!(of(Severity::Error, Severity::Error), 1);
+        assert_eq!(of(Severity::Warning, Severity::Warning), 1);
+        assert_eq!(of(Severity::Warning, Severity::Error), 2);
     }
 }
