@@ -2,7 +2,7 @@
 //! `xoff = "limit"` is judged where one PG alone settles (Q_limit); what compares XOFF with the
 //! limit doesn't apply to it (SPEC 3.3).
 
-use super::{Id, LintFinding, PortView, Subject};
+use super::{Id, LintFinding, PortView, Severity, Subject};
 use crate::amounts::q_limit;
 use holdfast_api::doc::Finding;
 use holdfast_core::ids::PgId;
@@ -79,14 +79,20 @@ impl Place<'_> {
         LintFinding::gravest(id, finding).at(&self.port).of_pg(self.port.number, self.pg)
     }
 
-    /// B05: 0 < XON < XOFF.
+    /// B05: 0 < XON < XOFF. A pause at the limit of now has no fixed order with XON: it is judged
+    /// where one PG settles, but not refused, and a floor under the resume level is enough.
     fn xon(&self, pg: &PgSpec, levels: &Levels, found: &mut Vec<LintFinding>) {
         let (Xon::Offset(xon) | Xon::Absolute(xon)) = pg.xon;
-        if xon == Cells::ZERO || xon >= levels.xoff {
+        let held = !levels.fixed && pg.xon_floor != Cells::ZERO;
+        if xon == Cells::ZERO || (xon >= levels.xoff && !held) {
             let message = "XON must lie between 0 and XOFF".to_owned();
             let fix = "as an offset about 25 % of XOFF, as a level about 75 %";
             let limit = format!("1..{}", levels.xoff.0.saturating_sub(1));
-            found.push(self.found(Id::B05, "xon", message, fix, (xon.0, limit)));
+            let mut finding = self.found(Id::B05, "xon", message, fix, (xon.0, limit));
+            if !levels.fixed && xon != Cells::ZERO {
+                finding.severity = Severity::Warning;
+            }
+            found.push(finding);
         }
     }
 
