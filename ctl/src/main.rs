@@ -1,7 +1,7 @@
 //! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11);
-//! `plan` asks no switch.
+//! `plan` and `lint` ask no switch.
 //!
-//! Exit codes: 0 done, 1 refused, 2 usage, 3 switch unreachable.
+//! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -9,6 +9,7 @@ mod cli;
 mod connect;
 mod follow;
 mod layout;
+mod lint;
 mod plan;
 mod run;
 mod show;
@@ -58,6 +59,9 @@ enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// The linter found errors.
+    #[error("{0}")]
+    Found(String),
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
@@ -70,11 +74,11 @@ impl From<DocError> for CommandError {
 }
 
 impl CommandError {
-    /// 1 refused, 2 usage, 3 switch unreachable (SPEC 11).
+    /// 1 refused or found, 2 usage, 3 switch unreachable (SPEC 11).
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::Document(_) | Self::Plan(_) | Self::File { .. } => 1,
+            Self::Document(_) | Self::Plan(_) | Self::File { .. } | Self::Found(_) => 1,
             Self::NoSocket(_) | Self::Usage(_) => 2,
             Self::Output(_) => 1,
             Self::Client(_) => 3,
@@ -125,6 +129,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),
+        Command::Lint(arguments) => lint::lint(&target, &arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

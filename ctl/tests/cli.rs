@@ -205,6 +205,7 @@ fn every_command_has_an_example_in_its_help() {
         "set wred",
         "fdb add",
         "fdb del",
+        "lint",
     ];
     for command in commands {
         let words = command.split(' ').filter(|word| !word.is_empty());

@@ -121,6 +121,11 @@ impl fmt::Display for DscpRange {
     }
 }
 
+/// What is said of a number that names no [`Slot`].
+pub const SLOT_FIX: &str = "use 0..7";
+/// What is said of a text that is no [`DscpRange`].
+pub const DSCP_FIX: &str = "write one (48) or a range (\"24..31\") of 0..63";
+
 struct SlotVisitor;
 
 impl de::Visitor<'_> for SlotVisitor {
@@ -132,7 +137,7 @@ impl de::Visitor<'_> for SlotVisitor {
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Slot, E> {
         let slot = u8::try_from(number).ok().and_then(Slot::new);
-        slot.ok_or_else(|| E::custom(format!("{number} is out of range{FIX_MARK}use 0..7")))
+        slot.ok_or_else(|| E::custom(format!("{number} is out of range{FIX_MARK}{SLOT_FIX}")))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Slot, E> {
@@ -142,7 +147,7 @@ impl de::Visitor<'_> for SlotVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Slot, E> {
         match text.as_bytes() {
             [digit @ b'0'..=b'7'] => Ok(Slot(digit - b'0')),
-            _ => Err(E::custom(format!("{text:?} is out of range{FIX_MARK}use 0..7"))),
+            _ => Err(E::custom(format!("{text:?} is out of range{FIX_MARK}{SLOT_FIX}"))),
         }
     }
 }
@@ -156,11 +161,8 @@ impl<'de> Deserialize<'de> for Slot {
 impl<'de> Deserialize<'de> for DscpRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            de::Error::custom(format!(
-                "{text:?} is no DSCP{FIX_MARK}write one (48) or a range (\"24..31\") of 0..63"
-            ))
-        })
+        Self::parse(&text)
+            .ok_or_else(|| de::Error::custom(format!("{text:?} is no DSCP{FIX_MARK}{DSCP_FIX}")))
     }
 }
 
@@ -420,7 +422,8 @@ pub enum WatchdogActionDoc {
 pub struct WatchdogDoc {
     /// Whether it runs; default true.
     pub enabled: Option<bool>,
-    /// Paused for so long with a backlog is a storm, 100ms..5s; default 200ms.
+    /// Paused for so long with a backlog is a storm, 1ms..60s; default 200ms. Outside of
+    /// 100ms..5s the linter warns (P07).
     pub detection_time: Option<Span>,
     /// Restored after so long without a pause, 100ms..60s; default 200ms.
     pub restoration_time: Option<Span>,

@@ -1,8 +1,8 @@
 //! Live changes: the running profile with some thresholds replaced (`set_pg`, `set_wred`).
 
 use crate::amounts::{cells, limit, q_limit};
-use crate::check::relations;
 use crate::error::PlanError;
+use crate::lint::refuse;
 use crate::queue::{ewma, mark_at, not_ect, probability, PMAX};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::doc::Finding;
@@ -17,7 +17,7 @@ use holdfast_core::units::{CellSize, Cells};
 /// A changed profile and what changed in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The whole profile, relations checked.
+    /// The whole profile, without an error of the linter.
     pub spec: ProfileSpec,
     /// One line a change: `h1 pg 3 xoff: 4096 -> 5000`; empty if all was so already.
     pub changed: Vec<String>,
@@ -64,7 +64,7 @@ pub fn set_pg(spec: &ProfileSpec, names: &[String], patch: &SetPg) -> Result<Edi
         let fix = "name a port to change its lossy PG";
         return Err(Finding::new("pg", format!("PG {pg} is lossless at no port"), fix).into());
     }
-    relations(&edit.spec, names)?;
+    refuse(&edit.spec, names)?;
     Ok(edit)
 }
 
@@ -100,7 +100,7 @@ pub fn set_wred(spec: &ProfileSpec, names: &[String], patch: &SetWred) -> Result
         let place = format!("{name} queue {queue}");
         note_line(&place, before.wred.as_ref(), after.as_ref(), &mut edit.changed);
     }
-    relations(&edit.spec, names)?;
+    refuse(&edit.spec, names)?;
     Ok(edit)
 }
 

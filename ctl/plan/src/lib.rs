@@ -1,18 +1,19 @@
 //! From a profile document to the profile that workers run (DESIGN 3):
 //! `ProfileDoc` -> [`ProfilePlan`] (explainable) -> `ProfileSpec` -> `Profile`.
 //!
-//! [`resolve`] fills in defaults and turns amounts into cells, [`check`] holds the relations
-//! between thresholds, [`edit`] makes a changed profile from the running one, [`headroom`] knows
-//! the formulas, [`propose`] makes a whole profile from link and switch. Pure: no file, no clock.
+//! [`resolve()`] fills in defaults and turns amounts into cells, [`lint`] judges the result and
+//! refuses it with its errors, [`edit`] makes a changed profile from the running one,
+//! [`headroom`] knows the formulas, [`propose`] makes a whole profile from link and switch. Pure:
+//! no file, no clock.
 #![forbid(unsafe_code)]
 
 mod account;
 mod amounts;
-pub mod check;
 pub mod edit;
 mod error;
 mod facts;
 pub mod headroom;
+pub mod lint;
 mod maps;
 mod merge;
 mod preset;

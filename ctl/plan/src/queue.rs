@@ -64,7 +64,8 @@ fn service(key: &str, doc: &QueueDoc, at: &Standing) -> Result<Service, Finding>
             "remove weight, or set strict = false",
         )),
         (Some(true), None) => Ok(Service::Strict),
-        (_, Some(weight)) if weight == 0 || weight > MAX_WEIGHT => {
+        // 0 is the linter's to refuse: Q03.
+        (_, Some(weight)) if weight > MAX_WEIGHT => {
             let fix = "use 1..1000, or strict = true";
             let finding = Finding::new(format!("{key}.weight"), "out of range", fix);
             Err(finding.numbers(weight, format!("1..{MAX_WEIGHT}")))
@@ -87,7 +88,7 @@ fn wred(key: &str, doc: &WredDoc, at: &Standing, of: Option<Cells>) -> Result<Wr
             }
         }
     };
-    let line = WredSpec {
+    Ok(WredSpec {
         kmin: level("kmin", doc.kmin)?,
         kmax: level("kmax", doc.kmax)?,
         pmax: probability(&format!("{key}.pmax"), doc.pmax.unwrap_or(PMAX))?,
@@ -103,24 +104,7 @@ fn wred(key: &str, doc: &WredDoc, at: &Standing, of: Option<Cells>) -> Result<Wr
             other => not_ect(other.unwrap_or_default()),
         },
         ewma_shift: ewma(&format!("{key}.ewma_weight"), doc.ewma_weight.unwrap_or(0))?,
-    };
-    check_line(key, &line)?;
-    Ok(line)
-}
-
-/// 0 < Kmin <= Kmax (AC5P, E01).
-pub(crate) fn check_line(key: &str, line: &WredSpec) -> Result<(), Finding> {
-    if line.kmin == Cells::ZERO {
-        let fix = "use at least 1 cell, or remove the section";
-        let finding = Finding::new(format!("{key}.kmin"), "an empty queue would be marked", fix);
-        return Err(finding.numbers(0, "at least 1"));
-    }
-    if line.kmin > line.kmax {
-        let fix = "lower kmin or raise kmax; equal values make a step";
-        let finding = Finding::new(format!("{key}.kmin"), "Kmin is above Kmax", fix);
-        return Err(finding.numbers(line.kmin.0, line.kmax.0));
-    }
-    Ok(())
+    })
 }
 
 /// A probability of a document as the core has it.

@@ -2,9 +2,9 @@
 
 use crate::account::{self, Shared};
 use crate::amounts::cells;
-use crate::check;
 use crate::error::PlanError;
 use crate::facts::{PortFacts, SwitchFacts};
+use crate::lint::{self, Id};
 use crate::maps;
 use crate::merge::PortDocs;
 use crate::preset::Preset;
@@ -24,7 +24,7 @@ pub use formula::HeadroomTerm;
 pub use pacing::WatchdogPlan;
 
 /// The smallest lossless frame of the shipped profiles (AC5P): a RoCE path MTU of 1024.
-const SMALLEST_LOSSLESS: u64 = 1086;
+pub(crate) const SMALLEST_LOSSLESS: u16 = 1086;
 
 /// A profile with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ pub struct ProfilePlan {
     terms: Vec<HeadroomTerm>,
     watchdogs: Vec<Option<WatchdogPlan>>,
     smallest_lossless: FrameLen,
+    rx_ring: u32,
 }
 
 impl ProfilePlan {
@@ -56,7 +57,7 @@ impl ProfilePlan {
         &self.names
     }
 
-    /// Warnings, one sentence each.
+    /// Warnings about Headroom, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -69,6 +70,14 @@ impl ProfilePlan {
     /// What the watchdog of a port, by the number of its id, shall do; `None` for none.
     pub fn watchdog(&self, port: usize) -> Option<WatchdogPlan> {
         self.watchdogs.get(port).copied().flatten()
+    }
+
+    pub(crate) fn watchdogs(&self) -> &[Option<WatchdogPlan>] {
+        &self.watchdogs
+    }
+
+    pub(crate) const fn rx_ring(&self) -> u32 {
+        self.rx_ring
     }
 
     /// The smallest lossless frame for which Headroom holds.
@@ -89,52 +98,97 @@ struct Draft<'a> {
 /// Plans `doc` for the ports of `facts`.
 ///
 /// # Errors
-/// [`PlanError::Value`] with the document's key: a value missing, out of range, or against the
-/// order 0 < Kmin <= Kmax < XOFF - XON < XOFF < limit; see [`check::relations`].
+/// [`PlanError::Value`] with the document's key: a value missing or out of range, or the first
+/// error of the linter; see [`crate::lint`].
 pub fn resolve(doc: &ProfileDoc, facts: &SwitchFacts) -> Result<ProfilePlan, PlanError> {
-    let cell = cell_size(doc)?;
-    let pools = pools(doc, cell)?;
-    let names = facts.names();
-    if let Some(name) = doc.ports.keys().find(|name| !names.contains(name)) {
-        let (name, known) = (name.clone(), names);
-        return Err(PlanError::UnknownPort { name, known });
+    let first = |errors: Vec<PlanError>| errors.into_iter().next();
+    let mut plan = match assemble(doc, facts) {
+        Ok(plan) => plan,
+        Err(errors) => return Err(first(errors).unwrap_or_else(|| unexplained().into())),
+    };
+    let report = lint::plan(&plan, lint::Options::default());
+    if let Some(error) = report.first_error() {
+        return Err(error.what.clone().into());
     }
+    let headroom = report.findings().iter().filter(|finding| finding.id == Id::B03);
+    plan.notes = headroom.map(|finding| finding.what.to_string()).collect();
+    Ok(plan)
+}
+
+/// Never seen: a plan that fails says why.
+fn unexplained() -> Finding {
+    Finding::new("file", "can't be planned", "compare it with the shipped profiles")
+}
+
+/// Plans `doc` without judging it.
+///
+/// # Errors
+/// Every value that is missing, out of range or contradicts another, as far as they can be told
+/// apart: one for each PG, queue and section of a port, at least one in all.
+pub(crate) fn assemble(
+    doc: &ProfileDoc,
+    facts: &SwitchFacts,
+) -> Result<ProfilePlan, Vec<PlanError>> {
+    let one = |finding: Finding| vec![PlanError::from(finding)];
+    let cell = cell_size(doc).map_err(one)?;
+    let pools = pools(doc, cell).map_err(one)?;
+    let names = facts.names();
+    let mut errors = unknown_ports(doc, &names);
     let shared = Shared { cell, pools: &pools };
-    let drafts = facts
-        .ports
-        .iter()
-        .map(|port| draft(doc, port, &shared))
-        .collect::<Result<Vec<Draft<'_>>, Finding>>()?;
+    let mut drafts = Vec::with_capacity(facts.ports.len());
+    for port in &facts.ports {
+        drafts.extend(draft(doc, port, &shared, &mut errors));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let headroom_pool = optional(doc.buffer.headroom_pool, "buffer.headroom_pool", cell);
     let spec = ProfileSpec {
         name: doc.name.clone(),
         cell,
         total: Cells::ZERO,
         pools: pools.clone(),
-        headroom_pool: optional(doc.buffer.headroom_pool, "buffer.headroom_pool", cell)?,
+        headroom_pool: headroom_pool.map_err(one)?,
         egress_shared: Cells::ZERO,
         flood_limit: facts.flood_limit,
         ports: Vec::new(),
     };
-    let spec = sized(doc, spec, &drafts)?;
-    let smallest = smallest_lossless(doc)?;
     let mut plan = ProfilePlan {
-        spec,
+        spec: sized(doc, spec, &drafts).map_err(one)?,
         notes: Vec::new(),
         terms: Vec::new(),
         watchdogs: Vec::new(),
-        smallest_lossless: smallest,
+        smallest_lossless: smallest_lossless(doc).map_err(one)?,
+        rx_ring: facts.rx_ring,
         names,
     };
     for draft in &drafts {
-        let port = finish(draft, &plan.spec, facts.rx_ring)?;
-        plan.spec.ports.push(port);
-        plan.watchdogs.push(pacing::watchdog(&draft.docs, &draft.facts.name)?);
+        let port = finish(draft, &plan.spec, facts.rx_ring, &mut errors);
+        plan.spec.ports.extend(port);
+        match pacing::watchdog(&draft.docs, &draft.facts.name) {
+            Ok(watchdog) => plan.watchdogs.push(watchdog),
+            Err(finding) => errors.push(finding.into()),
+        }
     }
-    check::relations(&plan.spec, &plan.names)?;
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     if let Some(formula) = &doc.formula {
-        (plan.terms, plan.notes) = formula::hold(formula, &plan)?;
+        plan.terms = formula::terms(formula, &plan).map_err(one)?;
     }
     Ok(plan)
+}
+
+fn unknown_ports(doc: &ProfileDoc, names: &[String]) -> Vec<PlanError> {
+    let unknown = doc.ports.keys().filter(|name| !names.contains(name));
+    let error =
+        |name: &String| PlanError::UnknownPort { name: name.clone(), known: names.to_vec() };
+    unknown.map(error).collect()
+}
+
+/// Keeps what went well, and what didn't with the other errors.
+fn keep<T>(result: Result<T, Finding>, errors: &mut Vec<PlanError>) -> Option<T> {
+    result.map_err(|finding| errors.push(finding.into())).ok()
 }
 
 fn cell_size(doc: &ProfileDoc) -> Result<CellSize, Finding> {
@@ -176,7 +230,7 @@ fn optional(
 }
 
 fn smallest_lossless(doc: &ProfileDoc) -> Result<FrameLen, Finding> {
-    let bytes = doc.smallest_lossless_frame.map_or(SMALLEST_LOSSLESS, |amount| amount.0);
+    let bytes = doc.smallest_lossless_frame.map_or(u64::from(SMALLEST_LOSSLESS), |amount| amount.0);
     let length = u16::try_from(bytes).ok().filter(|bytes| *bytes >= 60);
     length.map(FrameLen).ok_or_else(|| {
         let fix = "use the length without FCS of the smallest frame in a lossless class";
@@ -185,22 +239,25 @@ fn smallest_lossless(doc: &ProfileDoc) -> Result<FrameLen, Finding> {
     })
 }
 
+/// `None` if something was wrong, which is then in `errors`.
 fn draft<'a>(
     doc: &'a ProfileDoc,
     facts: &'a PortFacts,
     shared: &Shared<'_>,
-) -> Result<Draft<'a>, Finding> {
+    errors: &mut Vec<PlanError>,
+) -> Option<Draft<'a>> {
     let docs = PortDocs::new(doc, &facts.name);
-    let (maps, set) = maps::resolve(facts, &docs)?;
+    let (maps, set) = keep(maps::resolve(facts, &docs), errors)?;
     let mut pgs = Vec::with_capacity(PgId::COUNT);
     for pg in PgId::all() {
         let key = format!("port.{}.pg.{pg}", facts.name);
         let lossless = set.lossless.contains(&pg.number());
         let doc = Slot::new(pg.number()).map(|slot| docs.pg(slot)).unwrap_or_default();
-        pgs.push(account::resolve(&key, pg, &doc, &maps, lossless, shared)?);
+        let account = account::resolve(&key, pg, &doc, &maps, lossless, shared);
+        pgs.extend(keep(account, errors));
     }
-    let pgs = PerPg::from_fn(|pg| pgs[pg.index()]);
-    Ok(Draft { facts, docs, maps, set, pgs })
+    let pgs = (pgs.len() == PgId::COUNT).then(|| PerPg::from_fn(|pg| pgs[pg.index()]))?;
+    Some(Draft { facts, docs, maps, set, pgs })
 }
 
 /// The document of one queue of a port, and the prefix of its keys.
@@ -250,7 +307,13 @@ fn sized(
     Ok(spec)
 }
 
-fn finish(draft: &Draft<'_>, spec: &ProfileSpec, rx_ring: u32) -> Result<PortSpec, Finding> {
+/// `None` if something was wrong, which is then in `errors`.
+fn finish(
+    draft: &Draft<'_>,
+    spec: &ProfileSpec,
+    rx_ring: u32,
+    errors: &mut Vec<PlanError>,
+) -> Option<PortSpec> {
     let fed_by_lossless = |queue: QueueId| {
         Cos::all().any(|cos| {
             draft.maps.cos_to_queue[cos] == queue && draft.pgs[draft.maps.cos_to_pg[cos]].lossless
@@ -265,17 +328,20 @@ fn finish(draft: &Draft<'_>, spec: &ProfileSpec, rx_ring: u32) -> Result<PortSpe
             cell: spec.cell,
             shared: spec.egress_shared,
         };
-        queues.push(queue::resolve(&key, &doc, &standing)?);
+        queues.extend(keep(queue::resolve(&key, &doc, &standing), errors));
     }
     let facts = draft.facts;
-    let (tx_inflight, catch_up) = pacing::pacing(&draft.docs, facts)?;
-    Ok(PortSpec {
+    let pacing = keep(pacing::pacing(&draft.docs, facts), errors);
+    let pfc = keep(pacing::pfc(&draft.docs, facts, &draft.pgs, rx_ring), errors);
+    let (tx_inflight, catch_up) = pacing?;
+    let complete = queues.len() == QueueId::COUNT;
+    Some(PortSpec {
         speed: facts.speed,
         mtu: facts.mtu,
         maps: draft.maps.clone(),
         pgs: draft.pgs,
-        queues: PerQueue::from_fn(|queue| queues[queue.index()]),
-        pfc: pacing::pfc(&draft.docs, facts, &draft.pgs, rx_ring)?,
+        queues: complete.then(|| PerQueue::from_fn(|queue| queues[queue.index()]))?,
+        pfc: pfc?,
         tx_inflight,
         catch_up,
     })

@@ -16,7 +16,9 @@ pub(crate) fn settle<P: PortIo>(
     context: &mut Context<P::Pool>,
     profile: &Profile,
 ) -> usize {
-    let Some(spec) = profile.port(port.id) else { return 0 };
+    if profile.port(port.id).is_none() {
+        return 0;
+    }
     let in_xoff = context.shared.mmu.xoff_set(port.id);
     if in_xoff != 0 {
         for pg in PgId::all().filter(|pg| in_xoff & (1 << pg.index()) != 0) {

@@ -95,8 +95,7 @@ fn lossy_pgs_have_limits_but_no_xoff() {
 
 #[test]
 fn headroom_without_room_in_the_total_is_refused_by_the_budget() {
-    let edit = pg(&SetPg { headroom: cells(4000), ..pg3() }).unwrap();
-    let body = ErrorBody::from(edit.profile(2).unwrap_err());
+    let body = ErrorBody::from(pg(&SetPg { headroom: cells(4000), ..pg3() }).unwrap_err());
     assert_eq!((body.value.as_deref(), body.limit.as_deref()), (Some("28480"), Some("26624")));
 }
 

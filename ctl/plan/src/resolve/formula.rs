@@ -1,4 +1,4 @@
-//! Headroom held against the formula the profile names (lint B03, H07).
+//! What Headroom must be by the formula the profile names (lint B03, H07).
 
 use super::{largest_frame, ProfilePlan};
 use crate::headroom;
@@ -19,37 +19,59 @@ pub struct HeadroomTerm {
     pub pg: u8,
     /// What the formula asks for.
     pub need: Cells,
+    /// What it asks for if all lossless frames are of the smallest size the profile names.
+    pub smallest_need: Cells,
     /// What the profile gives.
     pub headroom: Cells,
     /// The formula with its terms.
     pub terms: String,
 }
 
-/// The terms of every lossless PG, and warnings.
-pub(super) fn hold(
+/// The terms of every lossless PG.
+pub(super) fn terms(
     formula: &FormulaDoc,
     plan: &ProfilePlan,
-) -> Result<(Vec<HeadroomTerm>, Vec<String>), Finding> {
-    let spec = &plan.spec;
-    let (mut terms, mut notes) = (Vec::new(), Vec::new());
+) -> Result<Vec<HeadroomTerm>, Finding> {
+    let (spec, smallest) = (&plan.spec, plan.smallest_lossless);
+    let mut terms = Vec::new();
     for (name, port) in plan.names.iter().zip(&spec.ports) {
-        let (need, text) = need(formula, port, spec.cell, plan.smallest_lossless)?;
+        let (need, text) = need(formula, port, spec.cell, smallest)?;
+        let smallest_need = need_of(formula, port, smallest, spec.cell)?;
         for (pg, account) in port.pgs.iter().filter(|(_, account)| account.lossless) {
-            let (have, key) = (account.headroom, format!("port.{name}.pg.{pg}.headroom"));
-            if have < need {
-                let message = format!("Headroom is below its need: {text}");
-                let fix = "raise it, lower the port's MTU or rx_backlog_mark, or remove [formula]";
-                return Err(Finding::new(key, message, fix).numbers(have.0, need.0));
-            }
-            if u64::from(have.0) * 100 < u64::from(need.0) * 105 {
-                notes.push(format!("{key}: {have} is within 5 % of its need: {text}"));
-            }
-            let (port, terms_text) = (name.clone(), text.clone());
-            let pg = pg.number();
-            terms.push(HeadroomTerm { port, pg, need, headroom: have, terms: terms_text });
+            terms.push(HeadroomTerm {
+                port: name.clone(),
+                pg: pg.number(),
+                need,
+                smallest_need,
+                headroom: account.headroom,
+                terms: text.clone(),
+            });
         }
     }
-    Ok((terms, notes))
+    Ok(terms)
+}
+
+/// need(L): what is in flight if all of it are frames of `length`, each in cells of its own. On
+/// a CPU switch that is what waits in the RX ring and what arrives while the pause gets out.
+fn need_of(
+    formula: &FormulaDoc,
+    port: &PortSpec,
+    length: FrameLen,
+    cell: CellSize,
+) -> Result<Cells, Finding> {
+    match formula.kind {
+        FormulaKind::Cpu => {
+            let reaction = formula.xoff_reaction.map_or(XOFF_REACTION, |span| span.0);
+            let frames =
+                headroom::cpu(port.speed, reaction, port.pfc.rx_backlog_mark, length, cell);
+            let waiting = frames.frames.saturating_mul(frames.cells_a_frame.0);
+            let arriving = headroom::exact(port.speed, reaction, length, cell);
+            Ok(arriving.saturating_add(Cells(waiting)))
+        }
+        FormulaKind::Ac5p | FormulaKind::Exact => {
+            Ok(headroom::exact(port.speed, t_loop(formula)?, length, cell))
+        }
+    }
 }
 
 fn need(
