@@ -42,7 +42,8 @@ impl<P: PortIo + 'static> Console<P> {
             Call::FdbDel(entry) => self.fdb_del(entry),
             Call::SetPg(set) => {
                 let names = self.board.port_names();
-                self.set(set_pg(self.board.profile.spec(), &names, set))
+                let (spec, terms) = (self.board.profile.spec(), &self.board.headroom_terms);
+                self.set(set_pg(spec, &names, terms, set))
             }
             Call::SetWred(set) => {
                 let names = self.board.port_names();

@@ -28,7 +28,7 @@ impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
     pub(crate) fn live(switch: Switch, chunks: u64, smallest_lossless_frame: FrameLen) -> Self {
-        let Switch { name, workers, shared, topology, profile, notes, .. } = switch;
+        let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -42,6 +42,7 @@ impl Console<XskPort> {
                 topology,
                 profile,
                 notes,
+                headroom_terms,
                 ports: ports.into_iter().map(PortFacts::from).collect(),
                 threads: stats.into_iter().zip(cpus).collect(),
                 chunks,
