@@ -1,21 +1,13 @@
 //! How numbers and tables look to a person.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use holdfast_api::message::DropCounts;
+use sheet::Sheet;
 
-/// comfy-table's style string with only the line below the header and its crossings drawn.
-const UNDERLINED_HEADER: &str = "     ──            ";
+mod sheet;
 
 /// A table with a header; the first `words` columns are words, the others numbers.
-pub(crate) fn table<const N: usize>(header: [&str; N], words: usize) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UNDERLINED_HEADER);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+pub(crate) fn table<const N: usize>(header: [&str; N], words: usize) -> Sheet {
+    Sheet::new(header, words)
 }
 
 /// A time with three digits and its unit: `2.10 ms`.

@@ -25,9 +25,12 @@ enum CommandError {
     /// The switch refused it, or can't be reached.
     #[error("{0}")]
     Client(#[from] ClientError),
-    /// No socket was named and none or several could be meant.
+    /// No socket was named and there is none.
     #[error("{0}")]
-    NoSocket(String),
+    NoSwitch(String),
+    /// No socket was named and several could be meant.
+    #[error("{0}")]
+    SeveralSwitches(String),
     /// The dataplane can't be started.
     #[error("{program} can't be started: {source}; install it beside holdfast or into PATH")]
     NoDataplane {
@@ -46,9 +49,9 @@ impl CommandError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::NoSocket(_) => 2,
+            Self::SeveralSwitches(_) => 2,
             Self::Output(_) => 1,
-            Self::Client(_) => 3,
+            Self::NoSwitch(_) | Self::Client(_) => 3,
         }
     }
 }
