@@ -5,9 +5,12 @@ use crate::cli::{Fdb, Port, Set, SetPgArguments, SetWredArguments, Target, Water
 use crate::connect::answer;
 use crate::layout::table;
 use crate::CommandError;
+use holdfast_api::doc::Source;
 use holdfast_api::message::{
-    Call, Done, FdbAdd, FdbDel, PortName, SetPg, SetReply, SetWred, WatermarkFilter, WatermarkReply,
+    Apply, ApplyReply, Call, Done, FdbAdd, FdbDel, PortName, SetPg, SetReply, SetWred,
+    WatermarkFilter, WatermarkReply,
 };
+use std::path::Path;
 
 fn done(_: &Done) -> String {
     "done\n".to_owned()
@@ -29,6 +32,30 @@ pub(crate) fn fdb(target: &Target, what: Fdb) -> Result<(), CommandError> {
         Fdb::Del { mac, vlan } => Call::FdbDel(FdbDel { mac, vlan }),
     };
     answer(target, call, done)
+}
+
+/// `holdfast apply …`
+pub(crate) fn apply(target: &Target, file: &Path, dry_run: bool) -> Result<(), CommandError> {
+    let source = Source::read(file)?;
+    let profile = source.text().to_owned();
+    let call = Call::Apply(Apply { profile, file: Some(source.file().to_owned()), dry_run });
+    answer(target, call, applied)
+}
+
+fn applied(reply: &ApplyReply) -> String {
+    let mut lines = reply.changed.clone();
+    if lines.is_empty() {
+        lines.push("nothing changes: these thresholds are in force already".to_owned());
+    }
+    lines.extend(reply.notes.iter().map(|note| format!("note: {note}")));
+    if let Some(why) = &reply.not_kept {
+        lines.push(format!("warning: not kept for the next start: {why}"));
+    }
+    let state = if reply.applied { "in force" } else { "dry run, nothing was changed; in force" };
+    let generation = reply.generation;
+    lines
+        .push(format!("profile {} {}; {state}: generation {generation}", reply.name, reply.sha256));
+    lines.join("\n") + "\n"
 }
 
 /// `holdfast set …`

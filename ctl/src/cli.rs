@@ -57,7 +57,18 @@ pub(crate) enum Command {
     /// Stop a port's egress and let it go on.
     #[command(subcommand)]
     Port(Port),
-    /// Change thresholds of the running profile.
+    /// Put a profile into force: all of it, or nothing if anything is wrong with it.
+    ///
+    /// Example: holdfast apply ac5p.toml --dry-run
+    #[command(verbatim_doc_comment)]
+    Apply {
+        /// The profile, TOML.
+        file: PathBuf,
+        /// Only check it and say what it would change.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Change thresholds of the running profile, until the next apply or restart.
     #[command(subcommand)]
     Set(Set),
     /// Add and remove forwarding entries.

@@ -14,6 +14,7 @@ mod show;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use holdfast_api::client::ClientError;
+use holdfast_api::doc::DocError;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,6 +26,9 @@ enum CommandError {
     /// The switch refused it, or can't be reached.
     #[error("{0}")]
     Client(#[from] ClientError),
+    /// A file is wrong.
+    #[error("{0}")]
+    Document(Box<DocError>),
     /// No socket was named and there is none.
     #[error("{0}")]
     NoSwitch(String),
@@ -44,11 +48,18 @@ enum CommandError {
     Output(#[from] io::Error),
 }
 
+impl From<DocError> for CommandError {
+    fn from(error: DocError) -> Self {
+        Self::Document(Box::new(error))
+    }
+}
+
 impl CommandError {
     /// 1 refused, 2 usage, 3 switch unreachable (SPEC 11).
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
+            Self::Document(_) => 1,
             Self::SeveralSwitches(_) => 2,
             Self::Output(_) => 1,
             Self::NoSwitch(_) | Self::Client(_) => 3,
@@ -83,6 +94,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Show(what) => show::show(&target, &what),
         Command::Watermark(what) => change::watermark(&target, what),
         Command::Port(what) => change::port(&target, what),
+        Command::Apply { file, dry_run } => change::apply(&target, &file, dry_run),
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Trace(arguments) => follow::trace(&target, &arguments),

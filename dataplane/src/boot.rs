@@ -1,9 +1,10 @@
 //! From two files to a running switch, and back to a quiet machine.
 
 use crate::config::Config;
-use crate::control::{self, Control, ControlSettings};
+use crate::control::{self, Applying, Control, ControlSettings, Keeper};
 use crate::link_events::LinkWatcher;
 use crate::mailbox::{Doorbell, Mailbox, Workers};
+use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
 use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread};
 use holdfast_api::switch_doc::{self, PortDoc, XdpDoc};
@@ -13,7 +14,7 @@ use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
 use holdfast_core::port::Port;
-use holdfast_core::profile::{PortSpec, Profile, Trust};
+use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
 use holdfast_core::units::{Cells, Time};
@@ -70,19 +71,17 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     let mtu_of = |n: usize| opened.get(n).map(|o: &Opened| o.guard.status().mtu as u16);
     let plan = config.plan(mtu_of)?;
-    let mut notes = plan.notes().to_vec();
-    if (0..config.switch.ports.len()).any(|port| plan.watchdog(port).is_some()) {
-        let text = "the profile's watchdog keys are checked, but this release has no watchdog";
-        notes.push(text.to_owned());
-    }
+    let notes: Vec<String> = config.notes.iter().cloned().chain(control::notes_on(&plan)).collect();
     notes.iter().for_each(|note| log::warn!("profile {}: {note}", config.profile.name));
     let profile = Arc::new(Profile::new(1, plan.spec().clone())?);
-    for (number, port) in opened.iter().enumerate() {
-        if let Some(spec) = profile.spec().ports.get(number) {
-            port.guard.set_lossless(lossless_map(spec))?;
-        }
+    let shedding = Shedding::new(opened.iter().map(|port| port.guard.lossless().clone()));
+    shedding.follow(profile.spec())?;
+    let keeper = Keeper::new(config.switch.state_path(), config.last_good());
+    if let Err(error) = keeper.keep_first() {
+        log::warn!("the profile is not kept for the next start: {error}");
     }
-    start(config, (memory, pools), opened, (profile, notes), &plan)
+    let applying = Applying { facts: config.facts(mtu_of), keeper, shedding };
+    start(config, (memory, pools), opened, (profile, notes), (&plan, applying))
 }
 
 fn reserve_memory(
@@ -139,25 +138,6 @@ fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, Failu
     }
     status.notes.iter().for_each(|note| log::warn!("port {}: {note}", doc.name));
     Ok(Opened { io, guard })
-}
-
-/// What the XDP program spares under receive pressure (SPEC 4.3).
-fn lossless_map(spec: &PortSpec) -> LosslessMap {
-    let maps = &spec.maps;
-    let lossless = |cos| spec.pgs[maps.cos_to_pg[cos]].lossless;
-    let bits = |set: u64, (n, hit): (u8, bool)| set | u64::from(hit) << n;
-    let dscp = maps.dscp_to_cos.iter().map(|(dscp, cos)| (dscp.number(), lossless(*cos)));
-    let pcp = maps.pcp_to_cos.iter().map(|(pcp, cos)| (pcp.number(), lossless(*cos)));
-    LosslessMap {
-        trust: match maps.trust {
-            Trust::Dscp => holdfast_xsk::Trust::Dscp,
-            Trust::Pcp => holdfast_xsk::Trust::Pcp,
-            Trust::Port => holdfast_xsk::Trust::Port,
-        },
-        dscp: dscp.fold(0, bits),
-        pcp: pcp.fold(0, bits) as u8,
-        rest: lossless(maps.default_cos),
-    }
 }
 
 fn place(config: &Config, number: usize, workers: usize) -> PortPlace {
@@ -239,7 +219,7 @@ fn start(
     (memory, pools): (Memory, Vec<XskPool>),
     opened: Vec<Opened>,
     (profile, notes): (Arc<Profile>, Vec<String>),
-    plan: &ProfilePlan,
+    (plan, applying): (&ProfilePlan, Applying),
 ) -> Result<Running, Failure> {
     let assembly = assemble(&config, memory, profile, pools.len())?;
     let dealt = deal(&config, &assembly, opened, pools.len());
@@ -255,6 +235,7 @@ fn start(
         socket: config.switch.socket_path(),
         chunks: u64::from(memory.chunks()),
         smallest_lossless_frame: plan.smallest_lossless_frame(),
+        applying,
     };
     let name = config.switch.name;
     let switch = Switch {

@@ -1,6 +1,7 @@
 //! The two files of the switch, read and checked together (SPEC 10).
 
 use holdfast_api::doc::{DocError, Source};
+use holdfast_api::last_good::{self, sha256, LastGood};
 use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_api::switch_doc::{SwitchDoc, Workers};
 use holdfast_plan::{resolve, PlanError, ProfilePlan, SwitchFacts};
@@ -32,13 +33,20 @@ impl From<DocError> for ConfigError {
     }
 }
 
+/// Lines of the last good profile's file before the profile itself.
+const KEPT_HEAD: &str = "\n\n\n";
+
 /// Both files.
 pub struct Config {
     /// What needs a restart or names this machine.
     pub switch: SwitchDoc,
     /// What travels between machines.
     pub profile: ProfileDoc,
+    /// Why another profile was taken than the file that the switch file names; one sentence each.
+    pub notes: Vec<String>,
     source: Source,
+    /// SHA-256 of the profile file that the switch file names; empty where it can't be read.
+    boot_file: String,
 }
 
 impl Config {
@@ -50,10 +58,83 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let switch = SwitchDoc::load(&Source::read(path)?)?;
         let source = Source::read(&switch.profile_path(path))?;
+        let boot_file = sha256(source.text());
+        Self::with(switch, source, boot_file)
+    }
+
+    /// As [`Config::load`], for a switch that must come up: with the profile that was in force last
+    /// where the file is missing or wrong, or where it is still the one that was there when a newer
+    /// profile was applied (SPEC 11).
+    ///
+    /// # Errors
+    /// [`ConfigError`] of the switch file; of the profile file, if no last good profile fits either.
+    pub fn load_for_boot(path: &Path) -> Result<Self, ConfigError> {
+        let switch = SwitchDoc::load(&Source::read(path)?)?;
+        let file = Source::read(&switch.profile_path(path));
+        let boot_file = file.as_ref().map(|file| sha256(file.text())).unwrap_or_default();
+        let state = switch.state_path();
+        let mut notes = Vec::new();
+        let kept = LastGood::read(&state).unwrap_or_else(|error| {
+            notes.push(format!("the last good profile is not used: {error}"));
+            None
+        });
+        let kept = kept.map(|kept| {
+            let name = state.join(last_good::FILE).display().to_string();
+            let newer = kept.boot_file == boot_file;
+            let loaded = Source::new(name, format!("{KEPT_HEAD}{}", kept.text));
+            (newer, Self::with(switch.clone(), loaded, boot_file.clone()))
+        });
+        let named = |error: &dyn std::fmt::Display| {
+            format!("the last good profile is in force, because {error}")
+        };
+        let load_file =
+            |file: Result<Source, DocError>| Self::with(switch, file?, boot_file.clone());
+        let mut config = match kept {
+            Some((true, Ok(kept))) => {
+                if file.as_ref().is_ok_and(|file| file.text() != kept.profile_text()) {
+                    let file = file.as_ref().map_or("", Source::file);
+                    notes.push(named(&format!("it was applied after {file} was written")));
+                }
+                kept
+            }
+            Some((_, Ok(kept))) => load_file(file).unwrap_or_else(|error| {
+                notes.push(named(&error));
+                kept
+            }),
+            Some((_, Err(error))) => {
+                notes.push(format!("the last good profile is not used: {error}"));
+                load_file(file)?
+            }
+            None => load_file(file)?,
+        };
+        config.notes = notes;
+        Ok(config)
+    }
+
+    fn with(switch: SwitchDoc, source: Source, boot_file: String) -> Result<Self, ConfigError> {
         let profile = ProfileDoc::load(&source)?;
-        let config = Self { switch, profile, source };
+        let config = Self { switch, profile, notes: Vec::new(), source, boot_file };
         config.plan(|_| None)?;
         Ok(config)
+    }
+
+    /// The profile's document, as it is kept.
+    fn profile_text(&self) -> &str {
+        self.source.text().strip_prefix(KEPT_HEAD).unwrap_or(self.source.text())
+    }
+
+    /// What to keep of a profile that came up.
+    pub fn last_good(&self) -> LastGood {
+        LastGood { text: self.profile_text().to_owned(), boot_file: self.boot_file.clone() }
+    }
+
+    /// What a plan has to know of the switch; `mtu_of` knows a port's MTU by its number where the
+    /// file has none.
+    pub fn facts(&self, mtu_of: impl Fn(usize) -> Option<u16>) -> SwitchFacts {
+        let number = |name: &str| self.switch.ports.iter().position(|port| port.name == name);
+        SwitchFacts::new(&self.switch, |port| {
+            number(&port.name).and_then(&mtu_of).unwrap_or(ASSUMED_MTU)
+        })
     }
 
     /// Plans the profile; `mtu_of` knows a port's MTU by its number where the file has none.
@@ -61,11 +142,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`], with the line of the profile where there is one.
     pub fn plan(&self, mtu_of: impl Fn(usize) -> Option<u16>) -> Result<ProfilePlan, ConfigError> {
-        let number = |name: &str| self.switch.ports.iter().position(|port| port.name == name);
-        let facts = SwitchFacts::new(&self.switch, |port| {
-            number(&port.name).and_then(&mtu_of).unwrap_or(ASSUMED_MTU)
-        });
-        resolve(&self.profile, &facts).map_err(|error| match error {
+        resolve(&self.profile, &self.facts(mtu_of)).map_err(|error| match error {
             PlanError::Value(finding) => self.source.locate(finding).into(),
             error => {
                 ConfigError::Plan { file: self.source.file().to_owned(), error: Box::new(error) }
@@ -90,5 +167,105 @@ impl Config {
             self.profile.name,
             self.switch.ports.len()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A switch file, its profile named `name`, and a state folder.
+    fn files(name: &str) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let switch = format!(
+            "name = \"lab\"\nstate = {state:?}\nprofile = \"profile.toml\"\n\
+             [[port]]\nname = \"p\"\nifname = \"eth9\"\nspeed = \"1G\"\n"
+        );
+        fs::write(folder.path().join("switch.toml"), switch).unwrap();
+        fs::write(folder.path().join("profile.toml"), profile(name)).unwrap();
+        folder
+    }
+
+    fn profile(name: &str) -> String {
+        format!(
+            "name = \"{name}\"\n[[pool]]\nname = \"lossless\"\nsize = 6000\n[[pool]]\n\
+             name = \"lossy\"\nsize = 2000\n[pg.3]\nheadroom = 2000\nalpha = 0\nxoff = 2000\n\
+             xon = 500\n"
+        )
+    }
+
+    fn boot(folder: &TempDir) -> Result<Config, ConfigError> {
+        Config::load_for_boot(&folder.path().join("switch.toml"))
+    }
+
+    /// As a switch does: it boots, and keeps what it booted with.
+    fn boot_and_keep(folder: &TempDir) -> Config {
+        let config = boot(folder).unwrap();
+        config.last_good().write(&folder.path().join("state")).unwrap();
+        config
+    }
+
+    /// As `apply` does while the switch runs.
+    fn applied(folder: &TempDir, config: &Config, name: &str) {
+        let boot_file = config.last_good().boot_file;
+        let kept = LastGood { text: profile(name), boot_file };
+        kept.write(&folder.path().join("state")).unwrap();
+    }
+
+    #[test]
+    fn what_was_applied_last_is_in_force_after_a_restart() {
+        let folder = files("file");
+        let first = boot_and_keep(&folder);
+        assert_eq!((first.profile.name.as_str(), first.notes.len()), ("file", 0));
+        applied(&folder, &first, "applied");
+        for _ in 0..2 {
+            let again = boot_and_keep(&folder);
+            assert_eq!(again.profile.name, "applied");
+            assert!(again.notes[0].contains("applied after"), "{:?}", again.notes);
+        }
+    }
+
+    #[test]
+    fn a_file_written_since_is_newer_than_what_was_applied() {
+        let folder = files("file");
+        let first = boot_and_keep(&folder);
+        applied(&folder, &first, "applied");
+        fs::write(folder.path().join("profile.toml"), profile("edited")).unwrap();
+        let next = boot_and_keep(&folder);
+        assert_eq!((next.profile.name.as_str(), next.notes.len()), ("edited", 0));
+    }
+
+    #[test]
+    fn without_a_good_file_the_last_good_one_boots() {
+        let folder = files("file");
+        assert!(!boot_and_keep(&folder).profile.name.is_empty());
+        let path = folder.path().join("profile.toml");
+        fs::write(&path, profile("file").replace("xon = 500", "xon = 0")).unwrap();
+        let wrong = boot_and_keep(&folder);
+        assert_eq!(wrong.profile.name, "file");
+        assert!(wrong.notes[0].contains("profile.toml:12: "), "{:?}", wrong.notes);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(boot_and_keep(&folder).profile.name, "file");
+        fs::write(&path, profile("mended")).unwrap();
+        assert_eq!(boot_and_keep(&folder).profile.name, "mended");
+    }
+
+    #[test]
+    fn a_damaged_last_good_file_is_said_and_not_used() {
+        let folder = files("file");
+        let first = boot_and_keep(&folder);
+        applied(&folder, &first, "applied");
+        let path = folder.path().join("state").join(last_good::FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("xoff = 2000", "xoff = 2001")).unwrap();
+        let config = boot(&folder).unwrap();
+        assert_eq!(config.profile.name, "file");
+        assert!(config.notes[0].contains("checksum"), "{:?}", config.notes);
+        // With neither of them the file's error counts.
+        fs::write(folder.path().join("profile.toml"), "name = 3\n").unwrap();
+        assert!(boot(&folder).is_err_and(|error| error.to_string().contains("profile.toml:1")));
     }
 }

@@ -8,6 +8,7 @@ mod control;
 mod link_events;
 mod mailbox;
 mod report;
+mod shedding;
 mod switch;
 mod worker_thread;
 
@@ -60,11 +61,11 @@ fn with_causes(error: &dyn Error) -> String {
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     // Before any thread starts, so that a signal during boot is not lost.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    let config = config::Config::load(&arguments.config)?;
     if arguments.check {
-        println!("{}", config.summary());
+        println!("{}", config::Config::load(&arguments.config)?.summary());
         return Ok(());
     }
+    let config = config::Config::load_for_boot(&arguments.config)?;
     start_logging(&config);
     let running = boot::boot(config)?;
     log::info!("forwarding");

@@ -21,7 +21,7 @@ pub use account::{
     Segments, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
-    Call, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter, SetPg, SetWred,
+    Apply, Call, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter, SetPg, SetWred,
     ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
@@ -31,7 +31,9 @@ pub use port::{
     HistogramBucket, Peer, PfcDirection, PfcPort, PfcPriority, PfcReply, PongReply, PortState,
     PortStatus, PortsReply, SetReply, WorkerStatus, XdpMode,
 };
-pub use profile::{service_name, PgView, PoolView, ProfilePort, ProfileReply, QueueView};
+pub use profile::{
+    service_name, ApplyReply, PgView, PoolView, ProfilePort, ProfileReply, QueueView,
+};
 
 /// The version of the protocol; a request of another is refused (SPEC 11).
 pub const VERSION: u64 = 1;

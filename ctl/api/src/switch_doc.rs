@@ -27,6 +27,8 @@ pub struct SwitchDoc {
     pub name: String,
     /// Control socket; default `/run/holdfast/NAME.sock`.
     pub socket: Option<PathBuf>,
+    /// Folder of the last good profile; default `/var/lib/holdfast/NAME`.
+    pub state: Option<PathBuf>,
     /// The profile, relative to this file's folder.
     pub profile: PathBuf,
     /// Worker threads.
@@ -324,6 +326,12 @@ impl SwitchDoc {
     pub fn socket_path(&self) -> PathBuf {
         let default = || PathBuf::from(format!("/run/holdfast/{}.sock", self.name));
         self.socket.clone().unwrap_or_else(default)
+    }
+
+    /// The folder of what the switch keeps over a restart.
+    pub fn state_path(&self) -> PathBuf {
+        let default = || PathBuf::from(format!("/var/lib/holdfast/{}", self.name));
+        self.state.clone().unwrap_or_else(default)
     }
 
     /// The profile's path, for a switch file at `file`.

@@ -1,20 +1,24 @@
 //! The way in: RX burst, MAC control first, then parse, classify, look up, admit, hand over.
 
-use crate::classify::{classify, dscp, pcp};
+use crate::classify::{dscp, pcp};
 use crate::context::Context;
+use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::egress;
-use crate::fdb::Learn;
-use crate::frame::{Charge, Descriptor, Frame, Stamp};
-use crate::ids::{Cos, Dscp, Pcp, PgId, PortId, PrioritySet};
-use crate::io::{FramePool, PortIo, Received};
+use crate::frame::{Descriptor, Frame};
+use crate::ids::{Cos, Dscp, Pcp, PgId, PrioritySet};
+use crate::io::{FramePool, PortIo, Received, BURST};
+use crate::pause;
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
-use crate::topology::{PortSet, ReservedGroups};
+use crate::topology::PortSet;
 use crate::trace::{EventKind, TraceMask};
 use crate::units::{Cells, FrameLen};
-use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL, L3};
-use holdfast_wire::{parse, parse_mac_control, Ecn, Headers, MacAddr, MacControl};
+use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL};
+use holdfast_wire::{parse, parse_mac_control, MacControl};
+use way::{find_way, Before, Glance, Verdict, Way};
+
+mod way;
 
 /// One burst on its way in: what is the same for all of its frames.
 struct Burst<'a> {
@@ -29,74 +33,6 @@ struct Burst<'a> {
     before: [Option<Before>; Glance::SLOTS],
 }
 
-/// Bytes of an untagged frame that decide its way: addresses, EtherType, and the first two of the
-/// IP header with version, length and traffic class.
-const HEAD: usize = 16;
-
-/// The head of a frame, and how many bytes lie there to be read: a frame with the head of another
-/// one and at least as many bytes has the same headers, if those are untagged IP.
-#[derive(Clone, Copy)]
-struct Glance {
-    head: [u8; HEAD],
-    present: usize,
-}
-
-impl Glance {
-    const SLOTS: usize = 8;
-
-    /// Where frames like this one are remembered: what comes in at one port mostly differs in these
-    /// bytes, marked and unmarked frames of one flow included.
-    #[inline(always)]
-    const fn slot(&self) -> usize {
-        let [.., traffic_class] = self.head;
-        let class = traffic_class ^ traffic_class >> 3;
-        (self.head[5] ^ self.head[11] ^ class) as usize % Self::SLOTS
-    }
-
-    /// At the bytes of a frame; a head that is cut short doesn't matter, for it holds no IP.
-    #[inline(always)]
-    fn at(bytes: &[u8]) -> Self {
-        let head = bytes.first_chunk::<HEAD>().copied().unwrap_or_default();
-        Self { head, present: bytes.len() }
-    }
-}
-
-/// A frame before. If it was untagged IP to one known port, a next one with the same head goes the
-/// same way, without parsing it or asking the FDB: all ways are forgotten when a frame comes that
-/// could have changed what this worker knows.
-struct Before {
-    glance: Glance,
-    way: Way,
-    repeats: bool,
-}
-
-impl Before {
-    #[inline(always)]
-    fn is_like(&self, next: &Glance) -> bool {
-        self.repeats && next.present >= self.glance.present && next.head == self.glance.head
-    }
-}
-
-/// What a frame's headers say, and what follows from them.
-#[derive(Clone, Copy)]
-struct Way {
-    verdict: Verdict,
-    cos: Cos,
-    pg: PgId,
-    dscp: Option<Dscp>,
-    pcp: Option<Pcp>,
-    /// Of a frame to one port whole; else egress port and queue are still open.
-    stamp: Stamp,
-}
-
-/// Where a frame goes.
-#[derive(Clone, Copy)]
-enum Verdict {
-    Unicast(PortId),
-    Flood(PortSet),
-    Drop(DropReason),
-}
-
 /// Takes one burst from the port at `index` through the switch; returns how many frames came.
 /// `received` is where they lie meanwhile, allocated at boot.
 pub(crate) fn burst<P: PortIo>(
@@ -109,28 +45,82 @@ pub(crate) fn burst<P: PortIo>(
     let Some(port) = ports.get_mut(index) else { return 0 };
     port.io.receive(&mut context.pool, received);
     let came = received.len();
-    if came == 0 {
-        return 0;
-    }
     mac_control_first(port, context, received);
     let Some(spec) = profile.port(port.id) else {
         received.drain(..).for_each(|frame| without_a_place(port, context, frame));
         return came;
     };
+    pause::backlog(port, context, spec, came);
+    if came == 0 && port.late.frames() == 0 {
+        return 0;
+    }
     let mut burst =
         Burst { index, profile, spec, largest: spec.largest_frame(), before: Default::default() };
+    let admitted = match port.late.frames() {
+        0 => 0,
+        _ => try_late_again(ports, context, &mut burst),
+    };
     for frame in received.drain(..) {
-        let glance = context.pool.read(&frame.handle, Glance::at);
-        let slot = glance.slot();
-        if !burst.before[slot].as_ref().is_some_and(|before| before.is_like(&glance)) {
-            find_way(ports, context, &mut burst, &frame, glance);
-        }
-        match &burst.before[slot] {
-            Some(Before { way, .. }) => data_frame(ports, context, &burst, frame, way),
-            None => context.pool.free(frame.handle),
+        take_in(ports, context, &mut burst, frame, false);
+    }
+    came + admitted
+}
+
+/// Takes one frame through the switch. `again` says that it waited for room before; `false` comes
+/// back if it has to go on waiting.
+#[inline(always)]
+fn take_in<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    burst: &mut Burst<'_>,
+    frame: Received,
+    again: bool,
+) -> bool {
+    let glance = context.pool.read(&frame.handle, Glance::at);
+    let slot = glance.slot();
+    if !burst.before[slot].as_ref().is_some_and(|before| before.is_like(&glance)) {
+        find_way(ports, context, burst, &frame, glance);
+    }
+    match &burst.before[slot] {
+        Some(Before { way, .. }) => data_frame(ports, context, burst, (frame, again), way),
+        None => {
+            context.pool.free(frame.handle);
+            true
         }
     }
-    came
+}
+
+/// Tries frames that wait for room, of each PG until one doesn't fit; returns how many went on. No
+/// more than a burst, for a new burst shall be looked at soon.
+#[cold]
+fn try_late_again<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    burst: &mut Burst<'_>,
+) -> usize {
+    let index = burst.index;
+    let mut gone = 0;
+    for pg in PgId::all() {
+        while gone < BURST {
+            let first = ports.get_mut(index).and_then(|port| port.late.pop(pg));
+            let Some(frame) = first else { break };
+            if !take_in(ports, context, burst, frame, true) {
+                break;
+            }
+            gone += 1;
+        }
+    }
+    gone
+}
+
+/// Drops what waits for room at a port: the switch ends.
+pub(crate) fn give_up_late<P: PortIo>(port: &mut Port<P>, context: &mut Context<P::Pool>) {
+    for pg in PgId::all() {
+        while let Some(Received { handle, len }) = port.late.pop(pg) {
+            count_drop(port, context, (DropReason::Shutdown, Some(pg)), len);
+            context.pool.free(handle);
+        }
+    }
 }
 
 /// MAC control is obeyed before any data frame of the burst is looked at (DESIGN law 5). Its frames
@@ -159,63 +149,6 @@ fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, contr
     }
 }
 
-/// Parses and classifies a frame and looks its destination up, into its slot of `burst.before`.
-/// That is `None` for one that goes no further: MAC control, which was obeyed already, and what has
-/// no whole Ethernet header.
-#[inline(never)]
-fn find_way<P: PortIo>(
-    ports: &mut [Port<P>],
-    context: &mut Context<P::Pool>,
-    burst: &mut Burst<'_>,
-    Received { handle, len }: &Received,
-    glance: Glance,
-) {
-    let slot = glance.slot();
-    burst.before[slot] = None;
-    let Some(port) = ports.get_mut(burst.index) else { return };
-    let Ok(headers) = context.pool.read(handle, parse) else {
-        port.counters.received.count(u64::from(len.0));
-        return count_drop(port, context, (DropReason::Parse, None), *len);
-    };
-    if headers.ethertype == ETHERTYPE_MAC_CONTROL {
-        return;
-    }
-    // A frame that is too long teaches nothing.
-    let (verdict, lasting) = match len.0 > burst.largest {
-        true => (Verdict::Drop(DropReason::TooLong), false),
-        false => look_up(port, context, &headers),
-    };
-    if !lasting {
-        burst.before = Default::default();
-    }
-    let repeats = lasting && headers.tags == 0 && headers.l3 != L3::Other;
-    let way = Way::new((port.id, burst), &headers, verdict);
-    burst.before[slot] = Some(Before { glance, way, repeats });
-}
-
-impl Way {
-    #[inline(always)]
-    fn new((ingress, burst): (PortId, &Burst<'_>), headers: &Headers, verdict: Verdict) -> Self {
-        let maps = &burst.spec.maps;
-        let cos = classify(maps, headers);
-        let pg = maps.cos_to_pg[cos];
-        let egress = match verdict {
-            Verdict::Unicast(egress) => egress,
-            _ => ingress,
-        };
-        let queue = burst.profile.port(egress).map(|spec| spec.maps.cos_to_queue[cos]);
-        let ecn = headers.l3.ip().map_or(Ecn::NotEct, |ip| ip.ecn);
-        let stamp = Stamp::new(
-            (ingress, pg),
-            (egress, queue.unwrap_or_default()),
-            (headers.tags, headers.l3.kind(), ecn),
-            burst.spec.pgs[pg].lossless,
-            false,
-        );
-        Self { verdict, cos, pg, dscp: dscp(headers), pcp: pcp(headers), stamp }
-    }
-}
-
 /// A frame at a port that the profile doesn't have.
 #[cold]
 fn without_a_place<P: PortIo>(
@@ -226,7 +159,8 @@ fn without_a_place<P: PortIo>(
     match context.pool.read(&handle, parse) {
         Ok(headers) if headers.ethertype == ETHERTYPE_MAC_CONTROL => {}
         Ok(headers) => {
-            count_received(port, (dscp(&headers), pcp(&headers)), len);
+            port.counters.received.count(u64::from(len.0));
+            count_class(&mut port.counters, (dscp(&headers), pcp(&headers)));
             count_drop(port, context, (DropReason::PortDown, None), len);
         }
         Err(_) => {
@@ -248,41 +182,91 @@ fn count_drop<P: PortIo, M>(
     context.trace.record(context.now, port.id, EventKind::Drop { reason, pg, queue: None, len });
 }
 
-/// Counts, admits and hands over a frame whose way is known.
+/// Counts, admits and hands over a frame whose way is known. `false` if it waited for room and has
+/// to go on waiting.
 #[inline(always)]
 fn data_frame<P: PortIo>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
-    Received { handle, len }: Received,
+    (frame, again): (Received, bool),
     way: &Way,
-) {
-    let Some(port) = ports.get_mut(burst.index) else { return context.pool.free(handle) };
-    count_received(port, (way.dscp, way.pcp), len);
-    port.counters.received_cos[way.cos] += 1;
+) -> bool {
+    let Some(port) = ports.get_mut(burst.index) else {
+        context.pool.free(frame.handle);
+        return true;
+    };
+    let (pg, len) = (way.pg, frame.len);
     let reason = match way.verdict {
         Verdict::Drop(reason) => Some(reason),
         _ => (len.0 > burst.largest).then_some(DropReason::TooLong),
     };
-    if let Some(reason) = reason {
-        count_drop(port, context, (reason, None), len);
-        return context.pool.free(handle);
-    }
-    let Some(charge) = admit(port, context, burst.spec, way.pg, len) else {
-        return context.pool.free(handle);
+    let charge = match reason {
+        Some(reason) => Err((reason, None)),
+        None if !again && port.late.waits(pg) => Err((DropReason::HeadroomOverflow, Some(pg))),
+        None => context.admit(port.id, pg, len).map_err(|reason| (reason, Some(pg))),
     };
-    let cells = charge.cells();
-    let frame = way.stamp.on(handle, charge, len);
-    match way.verdict {
-        Verdict::Flood(set) => flood(ports, context, burst, (frame, set), way.cos),
-        _ => deliver(ports, context, burst, frame, cells),
+    let (frame, refused) = match charge {
+        Ok(charge) => {
+            count_received(port, way, len);
+            port.counters.pgs[pg].admitted.count(u64::from(len.0));
+            let cells = charge.cells();
+            let frame = way.stamp.on(frame.handle, charge, len);
+            match way.verdict {
+                Verdict::Flood(set) => flood(ports, context, burst, (frame, set), way.cos),
+                _ => deliver(ports, context, burst, frame, cells),
+            }
+            return true;
+        }
+        Err(refused) => (frame, refused),
+    };
+    refuse(port, context, burst, (frame, again), (way, refused))
+}
+
+/// A frame that is dropped, or that waits for room. `false` if it goes on waiting.
+#[cold]
+fn refuse<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    burst: &Burst<'_>,
+    (mut frame, again): (Received, bool),
+    (way, (reason, pg)): (&Way, (DropReason, Option<PgId>)),
+) -> bool {
+    let lossless = burst.spec.pgs[way.pg].lossless;
+    if lossless && reason == DropReason::HeadroomOverflow {
+        if again {
+            port.late.put_back(way.pg, frame);
+            return false;
+        }
+        if port.backlogged || port.late.waits(way.pg) {
+            frame = match port.late.push(way.pg, frame) {
+                Ok(()) => return true,
+                Err(frame) => frame,
+            };
+        }
     }
+    count_received(port, way, frame.len);
+    count_drop(port, context, (reason, pg), frame.len);
+    if let Some(pg) = pg {
+        port.counters.pgs[pg].dropped.count(reason);
+        if lossless && reason == DropReason::HeadroomOverflow {
+            port.counters.lossless_violations += 1;
+        }
+    }
+    context.pool.free(frame.handle);
+    true
 }
 
 #[inline(always)]
-fn count_received<P>(port: &mut Port<P>, (dscp, pcp): (Option<Dscp>, Option<Pcp>), len: FrameLen) {
+fn count_received<P>(port: &mut Port<P>, way: &Way, len: FrameLen) {
     let counters = &mut port.counters;
     counters.received.count(u64::from(len.0));
+    counters.received_cos[way.cos] += 1;
+    count_class(counters, (way.dscp, way.pcp));
+}
+
+#[inline(always)]
+fn count_class(counters: &mut PortCounters, (dscp, pcp): (Option<Dscp>, Option<Pcp>)) {
     if let Some(dscp) = dscp {
         counters.received_dscp[dscp] += 1;
     }
@@ -292,92 +276,6 @@ fn count_received<P>(port: &mut Port<P>, (dscp, pcp): (Option<Dscp>, Option<Pcp>
     if dscp.is_none() && pcp.is_none() {
         counters.received_unclassed += 1;
     }
-}
-
-#[inline(always)]
-fn admit<P: PortIo>(
-    port: &mut Port<P>,
-    context: &mut Context<P::Pool>,
-    spec: &PortSpec,
-    pg: PgId,
-    len: FrameLen,
-) -> Option<Charge> {
-    match context.admit(port.id, pg, len) {
-        Ok(charge) => {
-            port.counters.pgs[pg].admitted.count(u64::from(len.0));
-            Some(charge)
-        }
-        Err(reason) => {
-            count_drop(port, context, (reason, Some(pg)), len);
-            port.counters.pgs[pg].dropped.count(reason);
-            if spec.pgs[pg].lossless && reason == DropReason::HeadroomOverflow {
-                port.counters.lossless_violations += 1;
-            }
-            None
-        }
-    }
-}
-
-/// Learns the source and finds the destination (SPEC 7). Also says whether the same frame at the
-/// same time would meet the same answer, with nothing to learn and nothing to count.
-#[inline(always)]
-fn look_up<P: PortIo>(
-    port: &mut Port<P>,
-    context: &Context<P::Pool>,
-    headers: &Headers,
-) -> (Verdict, bool) {
-    let Some(place) = context.topology.place(port.id) else {
-        return (Verdict::Drop(DropReason::PortDown), false);
-    };
-    if let Some(peer) = place.wire_peer {
-        return (Verdict::Unicast(peer), true);
-    }
-    if is_reserved(context.topology.reserved_groups(), headers.dst) {
-        return (Verdict::Drop(DropReason::ReservedGroup), false);
-    }
-    let vid = headers.outer.map_or(0, |tag| tag.vid);
-    let Some(vlan) = context.topology.vlan(port.id, vid) else {
-        return (Verdict::Drop(DropReason::Vlan), false);
-    };
-    let fdb = &context.shared.fdb;
-    let learnt = fdb.learn(headers.src, vlan, port.id, context.now);
-    match learnt {
-        Learn::Full => port.counters.fdb_full += 1,
-        Learn::Moved => port.counters.fdb_moves += 1,
-        Learn::Known | Learn::New | Learn::Refused => {}
-    }
-    if !headers.dst.is_multicast() {
-        match fdb.lookup(headers.dst, vlan, context.now) {
-            Some(egress) if egress == port.id => {
-                return (Verdict::Drop(DropReason::SamePort), false);
-            }
-            Some(egress) if context.topology.in_vlan(egress, vlan) => {
-                return (Verdict::Unicast(egress), learnt == Learn::Known);
-            }
-            _ => {}
-        }
-    }
-    (to_members(port.id, context.topology.members(vlan)), false)
-}
-
-/// All members of the VLAN but the ingress port itself.
-fn to_members(ingress: PortId, members: PortSet) -> Verdict {
-    let set = members.without(ingress);
-    let mut ports = set.iter();
-    match (ports.next(), ports.next()) {
-        (None, _) => Verdict::Drop(DropReason::NoEgress),
-        // One destination is no copy: it stays lossless and markable.
-        (Some(only), None) => Verdict::Unicast(only),
-        _ => Verdict::Flood(set),
-    }
-}
-
-/// 01-80-C2-00-00-0x always; the rest of the block if the switch is told so (SPEC 7).
-#[inline]
-fn is_reserved(policy: ReservedGroups, dst: MacAddr) -> bool {
-    const BLOCK: u64 = 0x0180_c200_0000;
-    let in_block = dst.to_u64() & !0xff == BLOCK;
-    in_block && (dst.is_reserved_group() || policy == ReservedGroups::Drop)
 }
 
 /// Brings a frame to its egress port: here, or by ring to the port's owner.

@@ -67,8 +67,12 @@ pub trait PortIo {
     /// Frames that wait in the RX ring now.
     fn rx_backlog(&mut self) -> u32;
 
-    /// Gives free chunks of `pool` to the fill ring, as many as it takes.
-    fn refill(&mut self, pool: &mut Self::Pool);
+    /// Frames that the RX rings hold together.
+    fn rx_ring(&self) -> u32;
+
+    /// Gives free chunks of `pool` to the fill ring, as many as it takes but for `kept` of them:
+    /// frames that were received and wait for room, for which a chunk each is missing.
+    fn refill(&mut self, pool: &mut Self::Pool, kept: u32);
 
     /// Fragments of data that the TX ring takes now; slots reserved for PFC are not counted.
     fn tx_room(&self) -> usize;

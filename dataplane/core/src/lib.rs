@@ -16,6 +16,7 @@ pub mod frame;
 pub mod ids;
 pub mod ingress;
 pub mod io;
+mod late;
 pub mod memory;
 pub mod mmu;
 mod pause;

@@ -228,9 +228,14 @@ impl PortIo for MemoryPort {
         self.wire.borrow().arrived.len() as u32
     }
 
-    fn refill(&mut self, pool: &mut MemoryPool) {
+    fn rx_ring(&self) -> u32 {
+        self.wire.borrow().fill_size as u32
+    }
+
+    fn refill(&mut self, pool: &mut MemoryPool, kept: u32) {
         let mut wire = self.wire.borrow_mut();
-        let room = wire.fill_size - wire.fill.len();
+        let lent = wire.fill.len() + wire.arrived.len() + kept as usize;
+        let room = wire.fill_size.saturating_sub(lent);
         let from = pool.free.len().saturating_sub(room);
         wire.fill.extend(pool.free.drain(from..));
     }

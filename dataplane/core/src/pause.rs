@@ -23,7 +23,6 @@ pub(crate) fn settle<P: PortIo>(
             context.reevaluate(port.id, pg);
         }
     }
-    backlog(port, context, spec);
     if context.shared.mmu.take_work(port.id) {
         let level = context.shared.mmu.pfc_level(profile, port.id);
         port.sender.set_cause(PauseCause::Mmu, level);
@@ -31,11 +30,19 @@ pub(crate) fn settle<P: PortIo>(
     send(port, context)
 }
 
-/// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it.
-fn backlog<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, spec: &PortSpec) {
-    let waiting = port.io.rx_backlog();
+/// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it, and when frames came
+/// because a pause ran out while the worker had no core. Looked at before the `came` frames of a
+/// burst are: what has no room then waits from the first one on.
+pub(crate) fn backlog<P: PortIo, M>(
+    port: &mut Port<P>,
+    context: &mut Context<M>,
+    spec: &PortSpec,
+    came: usize,
+) {
+    let waiting = port.io.rx_backlog() + port.late.frames();
     let mark = spec.pfc.rx_backlog_mark;
-    let now_backlogged = if port.backlogged { waiting > mark / 2 } else { waiting > mark };
+    let above = if port.backlogged { waiting > mark / 2 } else { waiting > mark };
+    let now_backlogged = above || came > 0 && port.sender.has_lapsed(context.now);
     if now_backlogged == port.backlogged {
         return;
     }

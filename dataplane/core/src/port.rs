@@ -3,7 +3,8 @@
 use crate::counters::PortCounters;
 use crate::frame::Descriptor;
 use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
-use crate::io::Losses;
+use crate::io::{Losses, PortIo};
+use crate::late::LateFrames;
 use crate::mmu::QueueAccount;
 use crate::pfc::{PauseReceiver, PauseSender};
 use crate::profile::PortSpec;
@@ -80,6 +81,8 @@ pub struct Port<P> {
     pub(crate) up: bool,
     pub(crate) counters: PortCounters,
     pub(crate) reaction: Reaction,
+    /// Received, and waiting for room.
+    pub(crate) late: LateFrames,
     /// What its driver had lost when it was asked last.
     pub(crate) losses: Losses,
 }
@@ -87,7 +90,11 @@ pub struct Port<P> {
 impl<P> Port<P> {
     /// A port as `spec` wants it. `frames` bounds what one queue can ever hold, so that no queue
     /// grows after boot; `seed` starts the generators of its queues' WRED.
-    pub fn new(id: PortId, mac: MacAddr, io: P, spec: &PortSpec, frames: usize, seed: u64) -> Self {
+    pub fn new(id: PortId, mac: MacAddr, io: P, spec: &PortSpec, frames: usize, seed: u64) -> Self
+    where
+        P: PortIo,
+    {
+        let late = LateFrames::new(io.rx_ring());
         Self {
             id,
             mac,
@@ -108,6 +115,7 @@ impl<P> Port<P> {
             up: true,
             counters: PortCounters::default(),
             reaction: Reaction::default(),
+            late,
             losses: Losses::default(),
         }
     }
@@ -160,6 +168,11 @@ impl<P> Port<P> {
     /// XOFF reaction times.
     pub const fn reaction(&self) -> &Reaction {
         &self.reaction
+    }
+
+    /// Frames that were received and wait for room in their PG (SPEC 4.3).
+    pub const fn late_frames(&self) -> u32 {
+        self.late.frames()
     }
 
     /// Whether `port hold` stops its egress.

@@ -120,7 +120,7 @@ impl<P: PortIo> Worker<P> {
         for port in &mut self.ports {
             work += egress::run(port, &mut self.context, &profile, &mut self.done);
             if self.accepting {
-                port.io.refill(&mut self.context.pool);
+                port.io.refill(&mut self.context.pool, port.late.frames());
             }
         }
         if self.context.id == WorkerId::default() {
@@ -271,6 +271,7 @@ impl<P: PortIo> Worker<P> {
         for port in &mut self.ports {
             port.sender.release_all();
             pause::send(port, &mut self.context);
+            ingress::give_up_late(port, &mut self.context);
         }
     }
 

@@ -40,6 +40,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::PortRelease(name) => self.hold(&name.port, false),
             Call::FdbAdd(entry) => self.fdb_add(entry),
             Call::FdbDel(entry) => self.fdb_del(entry),
+            Call::Apply(apply) => self.apply(apply),
             Call::SetPg(set) => {
                 let names = self.board.port_names();
                 let (spec, terms) = (self.board.profile.spec(), &self.board.headroom_terms);
@@ -178,7 +179,7 @@ impl<P: PortIo + 'static> Console<P> {
     }
 
     /// Puts a profile into force at all workers, or at none.
-    fn adopt(&mut self, profile: Arc<Profile>) -> Result<(), ErrorBody> {
+    pub(super) fn adopt(&mut self, profile: Arc<Profile>) -> Result<(), ErrorBody> {
         let clock = self.clock;
         let order = |profile: &Arc<Profile>| {
             let profile = Arc::clone(profile);

@@ -1,6 +1,6 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
-use super::ReadRings;
+use super::{Applying, ReadRings};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
@@ -22,12 +22,18 @@ pub(crate) struct Console<P: PortIo> {
     pub(super) clock: fn() -> Time,
     /// The last generation given to a profile, in force or not.
     pub(super) generation: u64,
+    pub(super) applying: Applying,
 }
 
 impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
-    pub(crate) fn live(switch: Switch, chunks: u64, smallest_lossless_frame: FrameLen) -> Self {
+    pub(crate) fn live(
+        switch: Switch,
+        chunks: u64,
+        smallest_lossless_frame: FrameLen,
+        applying: Applying,
+    ) -> Self {
         let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
@@ -52,6 +58,7 @@ impl Console<XskPort> {
             workers,
             rings: live_rings,
             clock: clock::now,
+            applying,
         }
     }
 }

@@ -97,6 +97,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::WatermarkClear(_)
             | Call::PortHold(_)
             | Call::PortRelease(_)
+            | Call::Apply(_)
             | Call::SetPg(_)
             | Call::SetWred(_)
             | Call::FdbAdd(_)

@@ -5,6 +5,7 @@
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
 //! workers, [`change`] has them do something.
 
+mod apply;
 mod change;
 mod client;
 mod console;
@@ -15,6 +16,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use apply::{notes_on, Applying, Keeper};
 pub(crate) use console::Console;
 pub(crate) use listener::ListenerError;
 
@@ -32,7 +34,6 @@ use std::thread::JoinHandle;
 use thiserror::Error;
 
 /// What the control thread needs to know besides the switch.
-#[derive(Clone, Debug)]
 pub(crate) struct ControlSettings {
     /// Where the socket shall be.
     pub(crate) socket: PathBuf,
@@ -41,6 +42,8 @@ pub(crate) struct ControlSettings {
     /// The profile's smallest lossless frame, by which `show ports` states the stall that is
     /// survived (SPEC 4.3).
     pub(crate) smallest_lossless_frame: FrameLen,
+    /// What a new profile needs.
+    pub(crate) applying: Applying,
 }
 
 /// Why there is no control thread.
@@ -80,9 +83,9 @@ impl Control {
 /// # Errors
 /// [`ControlError`]; then nothing was started.
 pub(crate) fn spawn(switch: Switch, settings: ControlSettings) -> Result<Control, ControlError> {
-    let ControlSettings { socket, chunks, smallest_lossless_frame } = settings;
+    let ControlSettings { socket, chunks, smallest_lossless_frame, applying } = settings;
     let listener = Listener::bind(socket)?;
-    start(Console::live(switch, chunks, smallest_lossless_frame), listener)
+    start(Console::live(switch, chunks, smallest_lossless_frame, applying), listener)
 }
 
 /// Starts the thread for any kind of ports.

@@ -13,6 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+mod apply;
+
 /// A running switch in memory with its control socket.
 struct Desk {
     rig: Rig,
@@ -36,6 +38,7 @@ impl Desk {
             workers: asking,
             rings: lab::rings,
             clock: lab::clock,
+            applying: apply::applying(ports, folder.path()),
         };
         let listener = Listener::bind(folder.path().join("lab.sock")).unwrap();
         let control = Some(start(console, listener).unwrap());

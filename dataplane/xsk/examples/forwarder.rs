@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         opened.push(open_port(&memory, &port_config(text, rings))?);
     }
     let (mut ports, guards): (Vec<XskPort>, Vec<_>) = opened.into_iter().unzip();
-    ports.iter_mut().for_each(|port| port.refill(&mut pool));
+    ports.iter_mut().for_each(|port| port.refill(&mut pool, 0));
     eprintln!("forwarding between {first} and {second}");
 
     let cpu = || clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from);
@@ -131,7 +131,7 @@ impl Run {
         for chunk in self.done.drain(..) {
             pool.free(FrameHandle::own(chunk as u32));
         }
-        from.refill(pool);
+        from.refill(pool, 0);
         (sent, dropped)
     }
 }

@@ -29,7 +29,7 @@ pub use bring_up::Change;
 pub use error::XskError;
 pub use link::LinkState;
 pub use link_watch::LinkEvent;
-pub use loader::{LosslessMap, Trust, XdpCounters, XdpMode, XdpPreference};
+pub use loader::{LosslessMap, LosslessWriter, Trust, XdpCounters, XdpMode, XdpPreference};
 pub use memory::{Memory, CHUNK_BYTES, MAX_FRAGMENTS};
 pub use netns::{Netns, NetnsHandle};
 pub use open::{open_port, CopyPreference, PortConfig, PortGuard, PortStatus};

@@ -12,6 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, PrintLevel, Xdp, XdpFl
 use std::io;
 use std::mem::{size_of, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 #[allow(
     missing_docs,
@@ -76,6 +77,17 @@ pub struct LosslessMap {
 }
 
 impl LosslessMap {
+    /// Lossless in either of them: for the time in which one replaces the other. Where they read
+    /// different fields of a frame there is no such map, and it is `self`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self.trust != other.trust {
+            return self;
+        }
+        let (dscp, pcp) = (self.dscp | other.dscp, self.pcp | other.pcp);
+        Self { trust: self.trust, dscp, pcp, rest: self.rest || other.rest }
+    }
+
     /// `struct port_config` of the program.
     fn to_bytes(self) -> [u8; 24] {
         let trust = match self.trust {
@@ -143,15 +155,17 @@ impl PortMaps {
     }
 }
 
-/// The maps that the control side uses.
-pub(crate) struct ControlMaps {
-    config: MapHandle,
-}
+/// Tells a port's XDP program which frames are lossless.
+#[derive(Clone)]
+pub struct LosslessWriter(Arc<MapHandle>);
 
-impl ControlMaps {
-    /// Says which frames are lossless.
-    pub(crate) fn set_lossless(&self, map: LosslessMap) -> io::Result<()> {
-        self.config.update(&[0; 4], &map.to_bytes(), MapFlags::ANY).map_err(|e| to_io(&e))
+impl LosslessWriter {
+    /// Puts a map in force.
+    ///
+    /// # Errors
+    /// What the kernel says; the old map stays in force.
+    pub fn set(&self, map: LosslessMap) -> io::Result<()> {
+        self.0.update(&[0; 4], &map.to_bytes(), MapFlags::ANY).map_err(|e| to_io(&e))
     }
 }
 
@@ -180,7 +194,7 @@ impl CounterMap {
 pub(crate) struct Loaded {
     program: OwnedFd,
     pub(crate) port: PortMaps,
-    pub(crate) control: ControlMaps,
+    pub(crate) lossless: LosslessWriter,
     /// Large frames pass the program (Linux 5.18).
     pub(crate) frags: bool,
 }
@@ -213,7 +227,7 @@ fn load_with(frags: bool) -> Result<Loaded, libbpf_rs::Error> {
             rx_pressure: MapHandle::try_from(&maps.rx_pressure)?,
             counters: CounterMap(MapHandle::try_from(&maps.counters)?),
         },
-        control: ControlMaps { config: MapHandle::try_from(&maps.config)? },
+        lossless: LosslessWriter(Arc::new(MapHandle::try_from(&maps.config)?)),
         frags,
     })
 }
@@ -341,5 +355,15 @@ mod tests {
             want.extend(word.to_ne_bytes());
         }
         assert_eq!(map.to_bytes().to_vec(), want);
+    }
+
+    #[test]
+    fn a_map_for_the_change_spares_what_either_does() {
+        let old = LosslessMap { trust: Trust::Dscp, dscp: 1 << 26, pcp: 1, rest: false };
+        let new = LosslessMap { trust: Trust::Dscp, dscp: 1 << 34, pcp: 2, rest: true };
+        let both = LosslessMap { dscp: 1 << 26 | 1 << 34, pcp: 3, ..new };
+        assert_eq!((old.or(new), new.or(old)), (both, both));
+        let by_pcp = LosslessMap { trust: Trust::Pcp, ..old };
+        assert_eq!(new.or(by_pcp), new);
     }
 }

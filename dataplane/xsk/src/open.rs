@@ -4,7 +4,7 @@ use crate::bring_up::{BringUp, Change, Wanted};
 use crate::error::XskError;
 use crate::link::LinkState;
 use crate::link_watch::{LinkEvent, LinkWatch};
-use crate::loader::{self, Attached, ControlMaps, Loaded, LosslessMap, XdpMode, XdpPreference};
+use crate::loader::{self, Attached, Loaded, LosslessMap, LosslessWriter, XdpMode, XdpPreference};
 use crate::memory::Memory;
 use crate::netns::{Netns, NetnsHandle};
 use crate::port::XskPort;
@@ -93,7 +93,7 @@ pub struct PortGuard {
     status: PortStatus,
     attached: Option<Attached>,
     bring_up: BringUp,
-    maps: ControlMaps,
+    lossless: LosslessWriter,
     watch: LinkWatch,
     link: Arc<LinkState>,
 }
@@ -130,11 +130,8 @@ impl PortGuard {
     }
 
     /// Tells the XDP program which frames are lossless: after a profile change.
-    ///
-    /// # Errors
-    /// What the kernel says; the old map stays in force.
-    pub fn set_lossless(&self, map: LosslessMap) -> io::Result<()> {
-        self.maps.set_lossless(map)
+    pub const fn lossless(&self) -> &LosslessWriter {
+        &self.lossless
     }
 
     /// Detaches the XDP program and puts the link's settings back.
@@ -168,8 +165,8 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
     let loaded = loader::load(&port)?;
     let bound = netns.run(|| bind_all(memory, config, &port, &dev, bring_up.queues, &loaded))??;
     let Bound { attached, sockets, watch, multi } = bound;
-    let Loaded { port: port_maps, control, .. } = loaded;
-    control.set_lossless(config.lossless).map_err(|source| XskError::Link {
+    let Loaded { port: port_maps, lossless, .. } = loaded;
+    lossless.set(config.lossless).map_err(|source| XskError::Link {
         port: port.clone(),
         step: "tell the XDP program what is lossless",
         source,
@@ -197,7 +194,7 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
         notes,
     };
     let attached = Some(attached);
-    Ok((xsk, PortGuard { status, attached, bring_up, maps: control, watch, link }))
+    Ok((xsk, PortGuard { status, attached, bring_up, lossless, watch, link }))
 }
 
 fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {

@@ -147,8 +147,12 @@ impl PortIo for XskPort {
         self.rx.backlog()
     }
 
-    fn refill(&mut self, pool: &mut XskPool) {
-        self.rx.refill(pool);
+    fn rx_ring(&self) -> u32 {
+        self.rx.entries()
+    }
+
+    fn refill(&mut self, pool: &mut XskPool, kept: u32) {
+        self.rx.refill(pool, kept);
         if !self.serving {
             self.serving = self.maps.serve(self.rx.sockets());
         }

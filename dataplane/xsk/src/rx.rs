@@ -99,11 +99,18 @@ impl Receiver {
         (waiting.max().unwrap_or(0), self.ring)
     }
 
-    /// Lends free chunks to the fill rings, up to an RX ring's worth each.
-    pub(crate) fn refill(&mut self, pool: &mut XskPool) {
+    /// Entries of all RX rings.
+    pub(crate) fn entries(&self) -> u32 {
+        self.ring * self.queues.len() as u32
+    }
+
+    /// Lends free chunks to the fill rings, up to an RX ring's worth each, `kept` fewer in all.
+    pub(crate) fn refill(&mut self, pool: &mut XskPool, kept: u32) {
+        let fewer = kept.div_ceil(self.queues.len().max(1) as u32);
+        let most = self.ring.saturating_sub(fewer);
         for queue in &mut self.queues {
-            while queue.lent < self.ring {
-                let want = BURST.min((self.ring - queue.lent) as usize);
+            while queue.lent < most {
+                let want = BURST.min((most - queue.lent) as usize);
                 let free = std::iter::from_fn(|| pool.take_desc());
                 let mut count = 0;
                 for (place, desc) in self.burst.iter_mut().take(want).zip(free) {

@@ -55,6 +55,8 @@ calls! {
     PortHold(PortName) => "port_hold",
     /// Lets it go on -> [`super::Done`].
     PortRelease(PortName) => "port_release",
+    /// Puts a whole profile into force, or says what it would change -> [`super::ApplyReply`].
+    Apply(Apply) => "apply",
     /// Changes thresholds of a PG in the running profile -> [`super::SetReply`].
     SetPg(SetPg) => "set_pg",
     /// Changes the marking line of a queue in the running profile -> [`super::SetReply`].
@@ -150,6 +152,20 @@ arguments! {
 pub struct PortName {
     /// The name.
     pub port: String,
+}
+
+/// A profile to put into force: all of it or nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Apply {
+    /// The document, TOML.
+    pub profile: String,
+    /// What errors shall call it: its file name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Check it and say what it would change, and change nothing.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// New thresholds for a PG: what is absent stays. Amounts are cells as a number, or

@@ -2,10 +2,12 @@
 
 use super::account::WredView;
 use super::port::ClassMapsView;
+use crate::last_good::sha256;
 use holdfast_core::profile::{
     ClassMaps, Limit, PgSpec, PortSpec, Profile, QueueSpec, Resume, Service, Trust, Xoff, Xon,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The answer to `show_profile`. Sizes and levels in cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct ProfileReply {
     pub name: String,
     /// Which change made it.
     pub generation: u64,
+    /// SHA-256, hex, of all below but `notes`: the same for the same thresholds, whatever file they
+    /// come from.
+    pub sha256: String,
     /// Bytes a cell.
     pub cell_bytes: u32,
     /// All cells.
@@ -30,6 +35,25 @@ pub struct ProfileReply {
     pub notes: Vec<String>,
     /// One entry a port.
     pub ports: Vec<ProfilePort>,
+}
+
+/// The answer to `apply`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplyReply {
+    /// Whether it is in force now: not after a dry run.
+    pub applied: bool,
+    /// Generation of the profile that is in force now.
+    pub generation: u64,
+    /// Name of the profile of the call.
+    pub name: String,
+    /// Its SHA-256, as `show_profile` tells it.
+    pub sha256: String,
+    /// What is different from the profile before, one line each.
+    pub changed: Vec<String>,
+    /// What the planner has to say of it: warnings.
+    pub notes: Vec<String>,
+    /// Why it would not be there after a restart; `None` if it was kept on disk.
+    pub not_kept: Option<String>,
 }
 
 /// A Service pool.
@@ -130,9 +154,10 @@ impl ProfileReply {
         let spec = profile.spec();
         let pools = spec.pools.iter();
         let pool_names: Vec<&str> = spec.pools.iter().map(|(name, _)| name.as_str()).collect();
-        Self {
+        let mut reply = Self {
             name: spec.name.clone(),
             generation: profile.generation(),
+            sha256: String::new(),
             cell_bytes: spec.cell.bytes(),
             total: spec.total.0,
             pools: pools
@@ -148,7 +173,59 @@ impl ProfileReply {
                     port_view(name, port, &pool_names)
                 })
                 .collect(),
+        };
+        reply.sha256 = sha256(&reply.content().to_string());
+        reply
+    }
+
+    /// What of it is the profile, and not told about it.
+    fn content(&self) -> Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            for told in ["generation", "sha256", "notes"] {
+                fields.remove(told);
+            }
         }
+        value
+    }
+
+    /// What is different in `new`, one line each: `ports.h1.pgs.3.xoff: 4096 -> 5000`.
+    pub fn difference(&self, new: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        compare("", &self.content(), &new.content(), &mut lines);
+        lines
+    }
+}
+
+/// Goes down where both sides have the same kind of thing; else they differ as a whole.
+fn compare(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
+    let below = |key: &str| match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    };
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                compare(&below(key), value, new.get(key).unwrap_or(&Value::Null), lines);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (number, (old, new)) in old.iter().zip(new).enumerate() {
+                compare(&below(&entry_name(old, number)), old, new, lines);
+            }
+        }
+        (old, new) if old != new => lines.push(format!("{path}: {old} -> {new}")),
+        _ => {}
+    }
+}
+
+/// What an entry of a list goes by: the name or number that it has, else its place.
+fn entry_name(entry: &Value, place: usize) -> String {
+    let name = ["port", "pg", "queue", "pool"].into_iter().find_map(|key| entry.get(key));
+    match name {
+        Some(Value::String(name)) => name.clone(),
+        Some(number) => number.to_string(),
+        None => place.to_string(),
     }
 }
 

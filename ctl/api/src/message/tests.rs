@@ -32,6 +32,7 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::ShowProfile(_) => same::<ProfileReply>(ok),
         Call::WatermarkShow(_) => same::<WatermarkReply>(ok),
         Call::SetPg(_) | Call::SetWred(_) => same::<SetReply>(ok),
+        Call::Apply(_) => same::<ApplyReply>(ok),
         Call::Trace(_) => same::<TraceReply>(ok),
         Call::WatermarkClear(_)
         | Call::PortHold(_)

@@ -219,6 +219,12 @@ impl PauseSender {
         at.after(quanta.at(self.speed)).since(now)
     }
 
+    /// Whether a pause has run out at `now` that should have been refreshed: the peer may have sent
+    /// since, and is right to.
+    pub fn has_lapsed(&self, now: Time) -> bool {
+        self.told.iter().any(|priority| self.remaining(priority, now) == Nanos(0))
+    }
+
     /// How long the peer was held in pause by this port, up to `now`.
     pub fn paused_time(&self, priority: Priority, now: Time) -> Nanos {
         self.meters[priority].total_at(now)
@@ -238,12 +244,12 @@ impl PauseSender {
         }
     }
 
-    /// 3/8 of the pause time after the last frame: SPEC 4.1 wants it between a quarter and a half,
-    /// and a late worker should still be within the half.
+    /// A quarter of the pause time after the last frame, the earliest that SPEC 4.1 allows: a worker
+    /// may then be late by three quarters of it before the peer starts again.
     fn refresh_at(&self, priority: Priority) -> Time {
         let Told { at, quanta } = self.last[priority];
         let pause = quanta.at(self.speed).0;
-        at.after(Nanos((pause * 3 / 8).max(1)))
+        at.after(Nanos(pause.div_ceil(4).max(1)))
     }
 
     fn find_next_refresh(&mut self) {

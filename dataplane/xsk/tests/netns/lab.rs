@@ -239,7 +239,7 @@ impl Patch {
         let (mut ports, mut guards) = (Vec::new(), Vec::new());
         for config in configs {
             let (mut port, guard) = open_port(&memory, config).unwrap();
-            port.refill(&mut pool);
+            port.refill(&mut pool, 0);
             ports.push(port);
             guards.push(guard);
         }
@@ -277,7 +277,7 @@ impl Patch {
                     self.waiting[to].push_back((handle, len));
                 }
             }
-            self.ports[n].refill(&mut self.pool);
+            self.ports[n].refill(&mut self.pool, 0);
         }
         for n in 0..self.ports.len() {
             let mut room = if blocked { 0 } else { self.batch };

@@ -201,7 +201,7 @@ fn a_port_can_be_opened_after_the_first_one_vanished() {
     let (memory, mut pools) = Memory::new(&Layout::even(2048, 1).unwrap()).unwrap();
     let mut pool = pools.pop().unwrap();
     let (mut first, mut guard) = open_port(&memory, &lab.config(0, RING)).unwrap();
-    first.refill(&mut pool);
+    first.refill(&mut pool, 0);
     assert_eq!(first.held().rx, RING);
     sh(&format!("ip -n {} link del p0", lab.switch));
     let start = Instant::now();
@@ -212,7 +212,7 @@ fn a_port_can_be_opened_after_the_first_one_vanished() {
     drop(guard);
     assert_eq!(holdfast_core::io::FramePool::free_chunks(&pool), 2048);
     let (mut second, _guard) = open_port(&memory, &lab.config(1, RING)).unwrap();
-    second.refill(&mut pool);
+    second.refill(&mut pool, 0);
     lab.host(1).send(&frame(100, 1));
     while second.rx_backlog() < 1 {
         assert!(start.elapsed() < PATIENCE);
@@ -228,7 +228,7 @@ fn a_closed_port_gives_everything_back_and_can_be_opened_anew() {
     let free = |pool: &holdfast_xsk::XskPool| holdfast_core::io::FramePool::free_chunks(pool);
     for round in 0..4 {
         let (mut port, guard) = open_port(&memory, &lab.config(0, RING)).unwrap();
-        port.refill(&mut pool);
+        port.refill(&mut pool, 0);
         let host = lab.host(0);
         (0..50).for_each(|n| host.send(&frame(200, n)));
         let start = Instant::now();

@@ -44,7 +44,7 @@ fn press(patch: &mut Patch, lab: &Lab) {
     patch.ports[0].receive(&mut patch.pool, &mut burst);
     assert_eq!(burst.len(), 60);
     burst.into_iter().for_each(|frame| patch.pool.free(frame.handle));
-    patch.ports[0].refill(&mut patch.pool);
+    patch.ports[0].refill(&mut patch.pool, 0);
     assert!(patch.ports[0].under_rx_pressure());
 }
 
@@ -76,7 +76,7 @@ fn through(patch: &mut Patch, lab: &Lab, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         bytes
     };
     let came = burst.into_iter().map(take).collect();
-    patch.ports[0].refill(&mut patch.pool);
+    patch.ports[0].refill(&mut patch.pool, 0);
     came
 }
 
@@ -85,7 +85,7 @@ fn under_pressure_only_lossy_frames_are_dropped() {
     let lab = Lab::new(1, "");
     let mut patch = Patch::new(&[lab.config(0, RING)], 512);
     let lossless = LosslessMap { trust: Trust::Dscp, dscp: 1 << 26 | 1, pcp: 1 << 3, rest: false };
-    patch.guards[0].set_lossless(lossless).unwrap();
+    patch.guards[0].lossless().set(lossless).unwrap();
     let kept = [
         ip(&[], 4, 26),
         ip(&[], 6, 26),
@@ -108,12 +108,12 @@ fn under_pressure_only_lossy_frames_are_dropped() {
     assert_eq!(through(&mut patch, &lab, &all), kept);
     assert_eq!(patch.ports[0].xdp_counters().unwrap().rx_pressure_lossy, shed.len() as u64);
     let by_pcp = LosslessMap { trust: Trust::Pcp, rest: true, ..lossless };
-    patch.guards[0].set_lossless(by_pcp).unwrap();
+    patch.guards[0].lossless().set(by_pcp).unwrap();
     let kept = [ip(&[tag(3)], 4, 27), ip(&[], 4, 27)];
     let all = [kept[0].clone(), ip(&[tag(4)], 4, 26), kept[1].clone()];
     assert_eq!(through(&mut patch, &lab, &all), kept);
     let by_port = LosslessMap { trust: Trust::Port, rest: false, ..lossless };
-    patch.guards[0].set_lossless(by_port).unwrap();
+    patch.guards[0].lossless().set(by_port).unwrap();
     let all = [ip(&[tag(3)], 4, 26), of_type(&[], [0x88, 0x08])];
     assert_eq!(through(&mut patch, &lab, &all), [of_type(&[], [0x88, 0x08])]);
     patch.census();

@@ -151,8 +151,12 @@ impl SwitchPlan {
     /// lossy copy (SPEC 3.5).
     pub(crate) fn toml(&self, netns: &str, socket: &Path, profile: &Path) -> String {
         let mut text = format!(
-            "name = {:?}\nsocket = {socket:?}\nprofile = {profile:?}\nworkers = {}\n\n[fdb]\n{}",
-            self.name, self.workers, self.fdb
+            "name = {:?}\nsocket = {socket:?}\nstate = {state:?}\nprofile = {profile:?}\n\
+             workers = {}\n\n[fdb]\n{}",
+            self.name,
+            self.workers,
+            self.fdb,
+            state = socket.with_extension("state"),
         );
         let near = self.ports.iter().filter_map(|port| match &port.peer {
             Peer::Host(n) => Some((host_name(*n), port.name.clone())),

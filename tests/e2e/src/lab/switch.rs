@@ -27,6 +27,7 @@ const SHUTDOWN: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Switch {
     name: String,
+    config: PathBuf,
     socket: PathBuf,
     client: Client,
     process: Process,
@@ -40,23 +41,27 @@ impl Switch {
         let profile = plan.profile.write(&plan.name, folder)?;
         fs::write(&config, plan.toml(netns.name(), &socket, &profile))
             .map_err(|source| LabError::File { path: config.clone(), source })?;
-        let mut command = Command::new(binaries::find(binaries::DATAPLANE)?);
-        command.arg(&config);
-        let mut process = Process::start(&plan.name, Niceness::Switch, &command, folder)?;
-        let what = format!("switch {} doesn't answer", plan.name);
-        let client = wait_for(&what, BOOT, || {
-            if process.status()?.is_some() {
-                process.wait_for_success(Duration::ZERO)?;
-            }
-            match Client::connect(&socket) {
-                Ok(client) => Ok(Some(client)),
-                Err(ClientError::Unreachable { .. }) => Ok(None),
-                Err(error) => Err(error.into()),
-            }
-        })?;
-        let mut switch = Self { name: plan.name.clone(), socket, client, process };
+        let (process, client) = start_process(&plan.name, &config, &socket)?;
+        let name = plan.name.clone();
+        let mut switch = Self { name, config, socket, client, process };
         switch.call::<PongReply>(Call::Ping(Ping {}))?;
         Ok(switch)
+    }
+
+    /// Ends it as an operator would, and starts it again from its files.
+    ///
+    /// # Errors
+    /// [`LabError`] if it doesn't come up.
+    pub fn restart(&mut self) -> Result<(), LabError> {
+        self.stop()?;
+        (self.process, self.client) = start_process(&self.name, &self.config, &self.socket)?;
+        self.call::<PongReply>(Call::Ping(Ping {}))?;
+        Ok(())
+    }
+
+    /// Its profile's file.
+    pub fn profile_file(&self) -> PathBuf {
+        self.config.with_extension("profile.toml")
     }
 
     /// Its name.
@@ -243,4 +248,23 @@ fn filter(port: &str) -> PortFilter {
 fn one<T>(all: Vec<T>, kind: &'static str, name: &str) -> Result<T, LabError> {
     let unknown = LabError::Unknown { kind, name: name.to_owned() };
     all.into_iter().next().ok_or(unknown)
+}
+
+fn start_process(name: &str, config: &Path, socket: &Path) -> Result<(Process, Client), LabError> {
+    let mut command = Command::new(binaries::find(binaries::DATAPLANE)?);
+    command.arg(config);
+    let folder = config.parent().unwrap_or(Path::new("."));
+    let mut process = Process::start(name, Niceness::Switch, &command, folder)?;
+    let what = format!("switch {name} doesn't answer");
+    let client = wait_for(&what, BOOT, || {
+        if process.status()?.is_some() {
+            process.wait_for_success(Duration::ZERO)?;
+        }
+        match Client::connect(socket) {
+            Ok(client) => Ok(Some(client)),
+            Err(ClientError::Unreachable { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    })?;
+    Ok((process, client))
 }

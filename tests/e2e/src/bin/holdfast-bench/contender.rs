@@ -90,8 +90,8 @@ fn switch_file(netns: &str, folder: &Path) -> Result<std::path::PathBuf, LabErro
     fs::write(&profile, text).map_err(in_file(&profile))?;
     let socket = folder.join("bench.sock");
     let mut text = format!(
-        "name = \"bench\"\nsocket = {socket:?}\nprofile = {profile:?}\nworkers = 1\n\
-         [rings]\nrx = 4096\n"
+        "name = \"bench\"\nsocket = {socket:?}\nstate = {folder:?}\nprofile = {profile:?}\n\
+         workers = 1\n[rings]\nrx = 4096\n"
     );
     for (number, port) in PORTS.iter().enumerate() {
         let mac = if number == 0 { "02:00:00:00:00:01" } else { "02:00:00:00:00:03" };

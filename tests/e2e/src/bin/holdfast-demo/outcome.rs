@@ -150,12 +150,12 @@ impl Pfc {
 }
 
 impl Pg {
-    /// The lossless PG that held most.
+    /// The lossless PG whose Headroom held most; with equal ones the PG that held most in all.
     pub(crate) fn read(lab: &mut Lab) -> Result<Self, LabError> {
         let reply: PgReply = lab.switch(SWITCH)?.call(Call::ShowPg(PgFilter::default()))?;
         let peak = |pg: &&holdfast_api::message::PgStatus| {
             let peak = pg.watermark.persistent;
-            (peak.service + peak.headroom, peak.headroom)
+            (peak.headroom, peak.service)
         };
         let highest = reply.pgs.iter().filter(|pg| pg.lossless).max_by_key(peak);
         let read = |pg: &holdfast_api::message::PgStatus| Self {

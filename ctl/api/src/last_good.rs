@@ -1,0 +1,170 @@
+//! The last profile that a switch put into force, kept on disk (SPEC 11).
+//!
+//! The file is the profile's own TOML under a head of comments: what it is, the SHA-256 of all that
+//! follows the head, and that of the file which the switch file names, as it was when the profile
+//! was applied. It is written beside its place and renamed into it, so that at any moment, after a
+//! kill or on a full disk, there is the old file or the new one, whole.
+
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The file's name in the switch's state folder.
+pub const FILE: &str = "last-good.toml";
+/// Where it is written before it gets its name; one that a kill left behind is written over.
+const UNFINISHED: &str = "last-good.toml.new";
+
+const TITLE: &str = "# The last profile that the switch put into force. Written by the switch: \
+                     change it by `holdfast apply`.";
+const CHECKSUM: &str = "# sha256 ";
+const BOOT_FILE: &str = "# profile file sha256 ";
+
+/// The last good profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastGood {
+    /// The document, TOML.
+    pub text: String,
+    /// SHA-256 of the profile file that switch.toml named when this one was put into force. Where
+    /// that file is still the same, this profile is the newer one.
+    pub boot_file: String,
+}
+
+/// Why there is no last good profile although there is a file.
+#[derive(Debug, Error)]
+pub enum LastGoodError {
+    /// It can't be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or its folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It isn't what the switch wrote.
+    #[error(
+        "{}: the checksum doesn't hold: the file was changed or cut off; remove it, or apply a \
+         profile", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// SHA-256 of a text, in hex.
+pub fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl LastGood {
+    /// Keeps it in `folder`, which is made if it isn't there.
+    ///
+    /// # Errors
+    /// [`LastGoodError::Io`]; the file that was there before is still there, whole.
+    pub fn write(&self, folder: &Path) -> Result<(), LastGoodError> {
+        let (place, unfinished) = (folder.join(FILE), folder.join(UNFINISHED));
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| LastGoodError::Io { path, source }
+        };
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let written = File::create(&unfinished).and_then(|mut file| {
+            file.write_all(self.to_file().as_bytes())?;
+            // Before the rename: else the name could come to the disk before the bytes.
+            file.sync_all()
+        });
+        if let Err(source) = written {
+            // What there is of it takes room on a disk that is full already.
+            let _ = fs::remove_file(&unfinished);
+            return Err(at(&unfinished)(source));
+        }
+        fs::rename(&unfinished, &place).map_err(at(&place))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder))
+    }
+
+    /// What is kept in `folder`; `None` if nothing is.
+    ///
+    /// # Errors
+    /// [`LastGoodError`], if it can't be read or isn't whole.
+    pub fn read(folder: &Path) -> Result<Option<Self>, LastGoodError> {
+        let path = folder.join(FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(LastGoodError::Io { path, source }),
+        };
+        let text = String::from_utf8(bytes).ok();
+        let found = text.as_deref().and_then(Self::from_file);
+        found.map(Some).ok_or(LastGoodError::Damaged { path })
+    }
+
+    fn to_file(&self) -> String {
+        let rest = format!("{BOOT_FILE}{}\n{}", self.boot_file, self.text);
+        format!("{TITLE}\n{CHECKSUM}{}\n{rest}", sha256(&rest))
+    }
+
+    fn from_file(file: &str) -> Option<Self> {
+        let (checksum, rest) = file
+            .strip_prefix(TITLE)?
+            .strip_prefix('\n')?
+            .strip_prefix(CHECKSUM)?
+            .split_once('\n')?;
+        if checksum != sha256(rest) {
+            return None;
+        }
+        let (boot_file, text) = rest.strip_prefix(BOOT_FILE)?.split_once('\n')?;
+        Some(Self { text: text.to_owned(), boot_file: boot_file.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn good(text: &str) -> LastGood {
+        LastGood { text: text.to_owned(), boot_file: sha256("boot") }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("not/yet/there");
+        assert_eq!(LastGood::read(&inner).unwrap(), None);
+        for text in ["name = \"a\"\n", "", "no end of line", "äöü\r\n\n"] {
+            good(text).write(&inner).unwrap();
+            assert_eq!(LastGood::read(&inner).unwrap(), Some(good(text)));
+            assert_eq!(fs::read_dir(&inner).unwrap().count(), 1, "something was left behind");
+        }
+    }
+
+    #[test]
+    fn sha256_is_the_standards() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(sha256(""), empty);
+    }
+
+    proptest! {
+        /// Whatever byte is changed and wherever the file is cut: it is found out.
+        #[test]
+        fn damage_is_found_out(at in 0usize..400, byte in any::<u8>(), cut in any::<bool>()) {
+            let folder = tempfile::tempdir().unwrap();
+            good("name = \"a\"\n[buffer]\ntotal = 100\n").write(folder.path()).unwrap();
+            let path = folder.path().join(FILE);
+            let whole = fs::read(&path).unwrap();
+            let at = at % whole.len();
+            let mut bytes = whole.clone();
+            if cut {
+                bytes.truncate(at);
+            } else {
+                bytes[at] = byte;
+            }
+            prop_assume!(bytes != whole);
+            fs::write(&path, bytes).unwrap();
+            let read = LastGood::read(folder.path());
+            prop_assert!(matches!(read, Err(LastGoodError::Damaged { .. })), "{read:?}");
+        }
+    }
+}

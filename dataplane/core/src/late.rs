@@ -1,0 +1,64 @@
+//! Frames that came while the worker was late and whose PG has no room yet (SPEC 4.3).
+//!
+//! After a stall the RX ring may hold more lossless frames than Headroom has room for, although the
+//! peer obeys: it sent them while nobody could pause it. The port is in `rx_backlog` then, which
+//! has paused the peer, and such a frame waits here instead of being dropped, as if it were still in
+//! the ring. It isn't left there, because MAC control behind it must be seen. What waits counts as
+//! backlog, and the ring is lent fewer chunks for it, so ring and waiting frames together are never
+//! more than the ring's entries.
+
+use crate::ids::{PerPg, PgId};
+use crate::io::Received;
+use std::collections::VecDeque;
+
+/// The waiting frames of one port, each PG's in order.
+pub(crate) struct LateFrames {
+    pgs: PerPg<VecDeque<Received>>,
+    frames: u32,
+    most: u32,
+}
+
+impl LateFrames {
+    /// Room for `most` frames: the entries of the port's RX rings. It never grows.
+    pub(crate) fn new(most: u32) -> Self {
+        Self { pgs: PerPg::from_fn(|_| VecDeque::with_capacity(most as usize)), frames: 0, most }
+    }
+
+    /// Frames that wait.
+    #[inline]
+    pub(crate) const fn frames(&self) -> u32 {
+        self.frames
+    }
+
+    /// Whether one of this PG waits: those that come after it must wait behind it.
+    #[inline(always)]
+    pub(crate) fn waits(&self, pg: PgId) -> bool {
+        self.frames > 0 && !self.pgs[pg].is_empty()
+    }
+
+    /// Lets a frame wait behind the others of its PG.
+    ///
+    /// # Errors
+    /// The frame again, if there is no room.
+    pub(crate) fn push(&mut self, pg: PgId, frame: Received) -> Result<(), Received> {
+        if self.frames >= self.most {
+            return Err(frame);
+        }
+        self.frames += 1;
+        self.pgs[pg].push_back(frame);
+        Ok(())
+    }
+
+    /// Takes the first frame of a PG out, to be tried again.
+    pub(crate) fn pop(&mut self, pg: PgId) -> Option<Received> {
+        let frame = self.pgs[pg].pop_front()?;
+        self.frames -= 1;
+        Some(frame)
+    }
+
+    /// Puts a frame back that [`pop`](Self::pop) gave.
+    pub(crate) fn put_back(&mut self, pg: PgId, frame: Received) {
+        self.frames += 1;
+        self.pgs[pg].push_front(frame);
+    }
+}
