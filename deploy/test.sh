@@ -4,6 +4,30 @@
 # The whole test suite, from formatting to real frames between network namespaces.
 # Every step runs, also after a failed one; the exit code is 1 if any step failed.
 set -euo pipefail
+
+usage() {
+  cat <<'END'
+usage: deploy/test.sh
+The whole test suite: format, lints, units, real frames between network namespaces.
+Every step runs, also after a failed one; exit code 1 if any step failed. It takes about 20 minutes
+on two cores. Needs root. Installs missing Debian packages and builds into target/ first.
+To run a part: cargo test --package holdfast-core, or another package.
+END
+}
+
+case ${1:-} in
+  "") ;;
+  -h | --help)
+    usage
+    exit 0
+    ;;
+  *)
+    echo "test: unknown argument: $1" >&2
+    usage >&2
+    exit 2
+    ;;
+esac
+
 cd "$(dirname "$0")/.."
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -11,7 +35,7 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 2
 fi
 ./deploy/install.sh --tests
-PATH="$PATH:${HOME:?}/.cargo/bin"
+PATH="${HOME:?}/.cargo/bin:$PATH"
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$target

@@ -6,6 +6,9 @@ use holdfast_api::amount::{CellAmount, Rate, XoffAmount};
 use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
 use std::path::PathBuf;
 
+/// Where help lists what every command takes.
+const GLOBAL: &str = "Global options";
+
 /// Runs, shows and changes a holdfast switch.
 ///
 /// Exit codes: 0 done, 1 refused or found, 2 wrong usage, 3 switch unreachable.
@@ -24,13 +27,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The switch's control socket.
-    #[arg(long, global = true, env = "HOLDFAST_SOCKET", value_name = "PATH")]
+    #[arg(long, global = true, env = "HOLDFAST_SOCKET", value_name = "PATH", help_heading = GLOBAL)]
     pub socket: Option<PathBuf>,
     /// The switch's name: its socket is /run/holdfast/NAME.sock. Default: the only one there.
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "socket")]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "socket",
+          help_heading = GLOBAL)]
     pub name: Option<String>,
     /// Print the answer as the switch gave it, one JSON object.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
 }
 
@@ -135,7 +139,13 @@ pub(crate) enum Show {
     ///
     /// Example: holdfast show ports
     #[command(verbatim_doc_comment)]
-    Ports(OnPort),
+    Ports {
+        #[command(flatten)]
+        on: OnPort,
+        /// Also what bring-up changed at each netdev.
+        #[arg(long)]
+        notes: bool,
+    },
     /// What really arrived, by DSCP and PCP, and the class it got.
     ///
     /// Example: holdfast show classify h1
@@ -185,9 +195,10 @@ pub(crate) enum Show {
     },
     /// The profile in force, in cells.
     ///
+    /// Example: holdfast show profile h1
     /// Example: holdfast show profile --json
     #[command(verbatim_doc_comment)]
-    Profile,
+    Profile(OnPort),
 }
 
 /// Which watermarks; without any all of them.

@@ -23,16 +23,24 @@ pub(crate) fn trace(target: &Target, arguments: &TraceArguments) -> Result<(), C
         port: arguments.port.clone(),
         since: None,
     };
+    let mut labelled = false;
     loop {
         let value = client.call_raw(Call::Trace(asked.clone()))?;
         let text = target.json.then(|| format!("{value}\n"));
         let reply: TraceReply = decode(&client, "trace", value)?;
         let last_page = reply.events.len() < PAGE as usize;
         let news = !reply.events.is_empty() || reply.lost > 0;
+        if news && !target.json && !labelled {
+            eprintln!("holdfast: times are seconds of CLOCK_MONOTONIC, counted from the boot");
+            labelled = true;
+        }
         if news || (target.json && !arguments.follow) {
             print(&text.unwrap_or_else(|| lines(&reply)))?;
         }
         if !arguments.follow && (target.json || last_page) {
+            if !labelled && !target.json {
+                eprintln!("holdfast: {}", nothing_yet(arguments));
+            }
             return Ok(());
         }
         if last_page {
@@ -40,6 +48,15 @@ pub(crate) fn trace(target: &Target, arguments: &TraceArguments) -> Result<(), C
         }
         asked.since = Some(reply.next);
         asked.record = None;
+    }
+}
+
+/// What is said where a trace is empty.
+fn nothing_yet(arguments: &TraceArguments) -> &'static str {
+    if arguments.pfc || arguments.marks || arguments.drops {
+        "no such events yet; they are recorded from now on: ask again, or add --follow"
+    } else {
+        "no edges yet: no PG has reached XOFF"
     }
 }
 

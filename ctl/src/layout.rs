@@ -2,17 +2,23 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use holdfast_api::message::DropCounts;
+use sheet::Sheet;
+use std::ops::Range;
 
-/// comfy-table's style string with only the line below the header and its crossings drawn.
-const UNDERLINED_HEADER: &str = "     ──            ";
+mod sheet;
 
 /// A table with a header; the first `words` columns are words, the others numbers.
-pub(crate) fn table<const N: usize>(header: [&str; N], words: usize) -> Table {
+pub(crate) fn table<const N: usize>(header: [&str; N], words: usize) -> Sheet {
+    Sheet::new(header, words)
+}
+
+/// A table whose last column is prose, which wraps; those in `numbers` are numbers.
+pub(crate) fn prose_table<const N: usize>(header: [&str; N], numbers: Range<usize>) -> Table {
     let mut table = Table::new();
-    table.load_preset(UNDERLINED_HEADER);
+    table.load_preset(sheet::UNDERLINED_HEADER);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
-    for column in table.column_iter_mut().skip(words) {
+    for column in table.column_iter_mut().skip(numbers.start).take(numbers.len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table

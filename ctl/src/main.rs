@@ -34,9 +34,12 @@ enum CommandError {
     /// A file is wrong.
     #[error("{0}")]
     Document(Box<DocError>),
-    /// No socket was named and none or several could be meant.
+    /// No socket was named and there is none.
     #[error("{0}")]
-    NoSocket(String),
+    NoSwitch(String),
+    /// No socket was named and several could be meant.
+    #[error("{0}")]
+    SeveralSwitches(String),
     /// The dataplane can't be started.
     #[error("{program} can't be started: {source}; install it beside holdfast or into PATH")]
     NoDataplane {
@@ -79,9 +82,9 @@ impl CommandError {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
             Self::Document(_) | Self::Plan(_) | Self::File { .. } | Self::Found(_) => 1,
-            Self::NoSocket(_) | Self::Usage(_) => 2,
+            Self::SeveralSwitches(_) | Self::Usage(_) => 2,
             Self::Output(_) => 1,
-            Self::Client(_) => 3,
+            Self::NoSwitch(_) | Self::Client(_) => 3,
         }
     }
 }

@@ -4,8 +4,10 @@ use crate::cli::{OnPort, OnQueue, Show, Target};
 use crate::connect::{answer, connect, decode};
 use crate::print;
 use crate::CommandError;
+use holdfast_api::client::ClientError;
 use holdfast_api::message::{
-    Call, FdbEntry, FdbReply, PgFilter, PortFilter, QueueFilter, ShowBuffer, ShowFdb, ShowProfile,
+    Call, ErrorBody, ErrorCode, FdbEntry, FdbReply, PgFilter, PortFilter, ProfileReply,
+    QueueFilter, ShowBuffer, ShowFdb, ShowProfile,
 };
 use serde_json::json;
 
@@ -17,7 +19,9 @@ mod profile;
 /// Shows what was asked for.
 pub(crate) fn show(target: &Target, what: &Show) -> Result<(), CommandError> {
     match what {
-        Show::Ports(on) => answer(target, Call::ShowPorts(on.into()), port::ports),
+        Show::Ports { on, notes } => {
+            answer(target, Call::ShowPorts(on.into()), |reply| port::ports(reply, *notes))
+        }
         Show::Classify(on) => answer(target, Call::ShowClassify(on.into()), port::classify),
         Show::Pg { port, pg } => {
             let filter = PgFilter { port: port.clone(), pg: *pg };
@@ -28,7 +32,7 @@ pub(crate) fn show(target: &Target, what: &Show) -> Result<(), CommandError> {
         Show::Ecn(on) => answer(target, Call::ShowEcn(on.into()), account::ecn),
         Show::Buffer => answer(target, Call::ShowBuffer(ShowBuffer {}), account::buffer),
         Show::Fdb { port, vlan } => fdb(target, port.as_deref(), *vlan),
-        Show::Profile => answer(target, Call::ShowProfile(ShowProfile {}), profile::profile),
+        Show::Profile(on) => show_profile(target, on.port.as_deref()),
     }
 }
 
@@ -42,6 +46,25 @@ impl From<&OnQueue> for QueueFilter {
     fn from(on: &OnQueue) -> Self {
         Self { port: on.port.clone(), queue: on.queue }
     }
+}
+
+/// The profile in force, or what one port has of it.
+fn show_profile(target: &Target, port: Option<&str>) -> Result<(), CommandError> {
+    let Some(port) = port else {
+        return answer(target, Call::ShowProfile(ShowProfile {}), profile::profile);
+    };
+    let mut client = connect(target)?;
+    let value = client.call_raw(Call::ShowProfile(ShowProfile {}))?;
+    let mut reply: ProfileReply = decode(&client, "show_profile", value)?;
+    let names: Vec<String> = reply.ports.iter().map(|entry| entry.port.clone()).collect();
+    reply.ports.retain(|entry| entry.port == port);
+    if reply.ports.is_empty() {
+        let body = ErrorBody::new(ErrorCode::UnknownPort, format!("there is no port {port:?}"));
+        let body = body.at("port").fix(format!("use one of {}", names.join(", ")));
+        return Err(ClientError::Refused(body).into());
+    }
+    let text = if target.json { format!("{}\n", json!(reply)) } else { profile::profile(&reply) };
+    Ok(print(&text)?)
 }
 
 /// All pages; as JSON they are one object, as if the answer had had no limit.

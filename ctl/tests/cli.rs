@@ -4,7 +4,7 @@
 
 use holdfast_api::line::LineBuffer;
 use holdfast_api::message::{Call, ErrorBody, ErrorCode, Outcome, Request, Response};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -18,7 +18,9 @@ struct ExampleSwitch {
     asked: mpsc::Receiver<Call>,
 }
 
-fn examples() -> BTreeMap<&'static str, Outcome> {
+type Answers = BTreeMap<&'static str, Outcome>;
+
+fn examples() -> Answers {
     let text = include_str!("../api/README.md");
     let mut lines = text.lines().filter(|line| line.starts_with("{\""));
     let mut answers = BTreeMap::new();
@@ -32,23 +34,40 @@ fn examples() -> BTreeMap<&'static str, Outcome> {
 
 impl ExampleSwitch {
     fn start() -> Self {
+        Self::with(examples)
+    }
+
+    /// One that answers one of the calls with something else.
+    fn answering(call: &'static str, reply: serde_json::Value) -> Self {
+        Self::with(move || {
+            let mut answers = examples();
+            answers.insert(call, Outcome::Ok(reply.clone()));
+            answers
+        })
+    }
+
+    fn with(answers: impl Fn() -> Answers + Send + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("s.sock")).unwrap();
         let (sender, asked) = mpsc::channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                serve(stream, &sender);
+                serve(stream, &sender, &answers);
             }
         });
         Self { folder, asked }
     }
 
+    fn command(&self, arguments: &[&str]) -> Command {
+        command(&self.folder.path().join("s.sock"), arguments)
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
-        holdfast(&self.folder.path().join("s.sock"), arguments)
+        self.command(arguments).output().unwrap()
     }
 }
 
-fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Call>) {
+fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Call>, answers: &impl Fn() -> Answers) {
     let (mut buffer, mut chunk) = (LineBuffer::new(), [0u8; 4096]);
     loop {
         let count = stream.read(&mut chunk).unwrap_or(0);
@@ -63,7 +82,7 @@ fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Call>) {
                 let body = ErrorBody::new(ErrorCode::UnknownPort, "there is no port \"no-such\"");
                 Outcome::Error(body.at("port").fix("use one of h1, h2"))
             } else {
-                examples().remove(request.call.name()).unwrap()
+                answers().remove(request.call.name()).unwrap()
             };
             asked.send(request.call).unwrap();
             let answer = Response { id: Some(request.id), outcome };
@@ -72,9 +91,14 @@ fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Call>) {
     }
 }
 
-fn holdfast(socket: &Path, arguments: &[&str]) -> Output {
+fn command(socket: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    command.env("HOLDFAST_SOCKET", socket).args(arguments).output().unwrap()
+    command.env("HOLDFAST_SOCKET", socket).env_remove("COLUMNS").args(arguments);
+    command
+}
+
+fn holdfast(socket: &Path, arguments: &[&str]) -> Output {
+    command(socket, arguments).output().unwrap()
 }
 
 fn text(output: &Output) -> String {
@@ -84,8 +108,9 @@ fn text(output: &Output) -> String {
 #[test]
 fn each_view_shows_its_numbers_to_a_person() {
     let switch = ExampleSwitch::start();
-    let views: [(&[&str], &[&str]); 10] = [
-        (&["show", "ports"], &["sw/veth1", "1G", "native copy, 1 q", "obeys", "peer: tx checksum"]),
+    let views: [(&[&str], &[&str]); 11] = [
+        (&["show", "ports"], &["sw/veth1", "1G", "native copy, 1 q", "obeys", "ports --notes"]),
+        (&["show", "ports", "--notes"], &["h1: peer: tx checksum offload off"]),
         (&["show", "classify"], &["trusts dscp", "neither"]),
         (&["show", "pg"], &["XOFF", "4100/12284", "12/3072", "Lossless frames lost: 0"]),
         (&["show", "queue"], &["4148", "6.39 MiB", "open"]),
@@ -102,6 +127,90 @@ fn each_view_shows_its_numbers_to_a_person() {
         for word in expected {
             assert!(text(&output).contains(word), "{arguments:?} lacks {word}:\n{}", text(&output));
         }
+    }
+}
+
+/// A view's lines that belong to tables: behind a line drawn below a header, up to an empty one.
+fn table_lines(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let drawn = |line: &str| line.starts_with('─');
+    let below = |(at, line): (usize, &&str)| drawn(line).then_some(at);
+    let starts: Vec<usize> = lines.iter().enumerate().filter_map(below).collect();
+    let table = |start: &usize| lines.iter().skip(*start).take_while(|line| !line.is_empty());
+    starts.iter().flat_map(table).copied().collect()
+}
+
+#[test]
+fn tables_fit_into_80_columns_with_whole_words() {
+    let switch = ExampleSwitch::start();
+    let views = [
+        "show ports",
+        "show classify",
+        "show pg",
+        "show queue",
+        "show pfc",
+        "show ecn",
+        "show buffer",
+        "show fdb",
+        "show profile",
+        "watermark show",
+    ];
+    let words = |text: &str| {
+        let words = table_lines(text).join(" ").replace('─', "");
+        words.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    for view in views {
+        let arguments: Vec<&str> = view.split(' ').collect();
+        let narrow = text(&switch.command(&arguments).env("COLUMNS", "80").output().unwrap());
+        let wide = text(&switch.command(&arguments).env("COLUMNS", "1000").output().unwrap());
+        let lines = table_lines(&narrow);
+        let longest = lines.iter().map(|line| line.trim_end().chars().count()).max();
+        assert!((10..=80).contains(&longest.unwrap_or(0)), "{view}:\n{narrow}");
+        assert!(words(&narrow).is_superset(&words(&wide)), "{view}:\n{narrow}\n{wide}");
+    }
+}
+
+#[test]
+fn one_ports_profile_is_shown_alone() {
+    let switch = ExampleSwitch::start();
+    let all = text(&switch.run(&["show", "profile"]));
+    let name = all.split("\nPort ").nth(1).unwrap().split(':').next().unwrap();
+    let one = text(&switch.run(&["show", "profile", name]));
+    assert_eq!(one.matches("\nPort ").count(), 1, "{one}");
+    let refused = switch.run(&["show", "profile", "no-such"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("there is no port \"no-such\"; use one of "), "{said}");
+}
+
+#[test]
+fn a_held_ports_queues_are_held() {
+    let Some(Outcome::Ok(mut reply)) = examples().remove("show_queue") else { panic!("example") };
+    reply["queues"][0]["held"] = true.into();
+    let switch = ExampleSwitch::answering("show_queue", reply);
+    assert!(text(&switch.run(&["show", "queue"])).contains(" held "));
+}
+
+#[test]
+fn an_empty_trace_says_so_where_no_program_reads() {
+    let empty = serde_json::json!({ "events": [], "next": [0], "lost": 0, "recording": [] });
+    let switch = ExampleSwitch::answering("trace", empty);
+    let output = switch.run(&["trace", "--edges"]);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(0), ""));
+    let said = |output: Output| String::from_utf8(output.stderr).unwrap();
+    assert!(said(output).contains("no edges yet"));
+    assert!(said(switch.run(&["trace", "--drops"])).contains("recorded from now on"));
+    assert_eq!(said(switch.run(&["trace", "--json"])), "");
+    let output = ExampleSwitch::start().run(&["trace", "--edges"]);
+    assert!(said(output).contains("CLOCK_MONOTONIC"));
+}
+
+#[test]
+fn global_options_have_their_own_heading() {
+    let help = text(&holdfast(Path::new("/nonexistent"), &["show", "pg", "--help"]));
+    let global = help.split("Global options:").nth(1).unwrap();
+    for option in ["--socket", "--name", "--json"] {
+        assert!(global.contains(option), "{help}");
     }
 }
 

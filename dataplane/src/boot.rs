@@ -17,8 +17,9 @@ use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
-use holdfast_core::units::{Cells, FrameLen, Time};
+use holdfast_core::units::{Cells, Time};
 use holdfast_core::worker::WorkerParts;
+use holdfast_plan::ProfilePlan;
 use holdfast_wire::MacAddr;
 use holdfast_xsk::{
     chunks_needed, clock, open_port, CopyPreference, Layout, LosslessMap, Memory, Netns,
@@ -80,8 +81,7 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         log::warn!("the profile is not kept for the next start: {error}");
     }
     let applying = Applying { facts: config.facts(mtu_of), keeper, shedding };
-    let smallest = plan.smallest_lossless_frame();
-    start(config, (memory, pools), opened, (profile, notes), (smallest, applying))
+    start(config, (memory, pools), opened, (profile, notes), (&plan, applying))
 }
 
 fn reserve_memory(
@@ -219,7 +219,7 @@ fn start(
     (memory, pools): (Memory, Vec<XskPool>),
     opened: Vec<Opened>,
     (profile, notes): (Arc<Profile>, Vec<String>),
-    (smallest_lossless_frame, applying): (FrameLen, Applying),
+    (plan, applying): (&ProfilePlan, Applying),
 ) -> Result<Running, Failure> {
     let assembly = assemble(&config, memory, profile, pools.len())?;
     let dealt = deal(&config, &assembly, opened, pools.len());
@@ -234,22 +234,32 @@ fn start(
     let settings = ControlSettings {
         socket: config.switch.socket_path(),
         chunks: u64::from(memory.chunks()),
-        smallest_lossless_frame,
+        smallest_lossless_frame: plan.smallest_lossless_frame(),
         applying,
     };
+    let name = config.switch.name;
     let switch = Switch {
-        name: config.switch.name,
+        name: name.clone(),
         workers,
         shared,
         topology,
         profile,
         notes,
+        headroom_terms: plan.headroom_terms().to_vec(),
         ports: dealt.infos,
         cpus: vec![None; stats.len()],
         stats,
         started: Instant::now(),
     };
+    let socket = settings.socket.clone();
     let control = control::spawn(switch, settings)?;
+    log::info!(
+        "switch {name}: profile {}, {} ports, {} workers, control socket {}",
+        config.profile.name,
+        plan.port_names().len(),
+        threads.len(),
+        socket.display()
+    );
     Ok(Running { stop, doors, threads, control, links, _memory: memory })
 }
 

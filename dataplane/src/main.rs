@@ -38,15 +38,24 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("holdfast-dataplane: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprintln!("  because: {error}");
-                cause = error.source();
-            }
+            eprintln!("holdfast-dataplane: {}", with_causes(error.as_ref()));
             ExitCode::from(1)
         }
     }
+}
+
+/// An error and its causes, each that hasn't been told yet on a line of its own.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}\n  because: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -72,4 +81,24 @@ fn start_logging(config: &config::Config) {
     let level = config.switch.log.level.name();
     let environment = env_logger::Env::default().filter_or("HOLDFAST_LOG", level);
     env_logger::Builder::from_env(environment).format_timestamp_micros().init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Outer {
+        text: &'static str,
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let with = |text| with_causes(&Outer { text, source: io::Error::other("no such device") });
+        assert_eq!(with("veth1: no such device"), "veth1: no such device");
+        assert_eq!(with("veth1 fails"), "veth1 fails\n  because: no such device");
+    }
 }

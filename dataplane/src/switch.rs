@@ -5,6 +5,7 @@ use crate::worker_thread::{LiveWorker, WorkerStats};
 use holdfast_core::context::Shared;
 use holdfast_core::profile::Profile;
 use holdfast_core::topology::Topology;
+use holdfast_plan::HeadroomTerm;
 use holdfast_xsk::PortStatus;
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,8 @@ pub struct Switch {
     pub profile: Arc<Profile>,
     /// What the planner and the boot had to say: warnings, keys that aren't obeyed yet.
     pub notes: Vec<String>,
+    /// What the profile's formula asks of each lossless PG; empty without a formula.
+    pub headroom_terms: Vec<HeadroomTerm>,
     /// Ports by their number.
     pub ports: Vec<PortInfo>,
     /// Each worker's clockwork, by number.

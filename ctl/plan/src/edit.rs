@@ -4,6 +4,7 @@ use crate::amounts::{cells, limit, q_limit};
 use crate::error::PlanError;
 use crate::lint::refuse;
 use crate::queue::{ewma, mark_at, not_ect, probability, PMAX};
+use crate::resolve::formula::{self, HeadroomTerm};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::doc::Finding;
 use holdfast_api::message::{SetPg, SetWred, WredView};
@@ -33,11 +34,19 @@ impl Edit {
     }
 }
 
-/// `spec` with new thresholds of a PG, at one port or at all where it is lossless.
+/// `spec` with new thresholds of a PG, at one port or at all where it is lossless. `terms` are
+/// those of the plan that `spec` came from (B03): what a file with this Headroom would be refused
+/// for, a live change is too.
 ///
 /// # Errors
-/// [`PlanError`]: unknown port, nothing to change, a range or a relation; `spec` is untouched.
-pub fn set_pg(spec: &ProfileSpec, names: &[String], patch: &SetPg) -> Result<Edit, PlanError> {
+/// [`PlanError`]: unknown port, nothing to change, a range, a relation, or Headroom below the
+/// need by the profile's formula; `spec` is untouched.
+pub fn set_pg(
+    spec: &ProfileSpec,
+    names: &[String],
+    terms: &[HeadroomTerm],
+    patch: &SetPg,
+) -> Result<Edit, PlanError> {
     let ports = ports_of(patch.port.as_deref(), names)?;
     let pg = PgId::new(patch.pg).ok_or_else(|| out_of_range("pg", patch.pg))?;
     let nothing = SetPg { port: patch.port.clone(), pg: patch.pg, ..SetPg::default() };
@@ -65,6 +74,7 @@ pub fn set_pg(spec: &ProfileSpec, names: &[String], patch: &SetPg) -> Result<Edi
         return Err(Finding::new("pg", format!("PG {pg} is lossless at no port"), fix).into());
     }
     refuse(&edit.spec, names)?;
+    formula::hold_to(terms, &edit.spec, names)?;
     Ok(edit)
 }
 

@@ -18,7 +18,7 @@ use holdfast_core::ids::{Cos, PerPg, PerQueue, PgId, QueueId, MAX_POOLS};
 use holdfast_core::profile::{ClassMaps, PgSpec, PortSpec, Profile, ProfileSpec, FRAME_OVERHEAD};
 use holdfast_core::units::{CellSize, Cells, FrameLen};
 
-mod formula;
+pub(crate) mod formula;
 mod pacing;
 pub use formula::HeadroomTerm;
 pub use pacing::WatchdogPlan;

@@ -99,6 +99,25 @@ fn the_samples_are_one_switch() {
     assert!(plan.watchdog(1).is_some());
 }
 
+#[test]
+fn the_minimal_sample_runs_on_what_the_readme_makes() {
+    let file = deploy("samples/minimal.toml");
+    let switch = SwitchDoc::load(&Source::read(&file).unwrap()).unwrap();
+    let source = Source::read(&switch.profile_path(&file)).unwrap();
+    let plan = resolve(&ProfileDoc::load(&source).unwrap(), &SwitchFacts::new(&switch, |_| 1500));
+    assert_eq!(plan.unwrap().port_names(), ["h1", "h2", "h3"]);
+    let readme = std::fs::read_to_string(deploy("../README.md")).unwrap();
+    assert!(readme.contains("holdfast run deploy/samples/minimal.toml"));
+    let hosts = readme.split("for n in ").nth(1).and_then(|text| text.split("; do").next());
+    let named: Vec<String> =
+        hosts.unwrap_or_default().split(' ').map(|number| format!("h{number}")).collect();
+    assert_eq!(named, switch.port_names());
+    assert!(readme.contains("ip link add h$n netns sw type veth"));
+    for port in &switch.ports {
+        assert_eq!((port.netns.as_deref(), &port.ifname), (Some("sw"), &port.name));
+    }
+}
+
 /// The keys a document type has: an unknown one is refused with a list of them.
 fn keys_of<T: DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
     let text = match toml::from_str::<T>("no-such-key = 0\n") {

@@ -1,8 +1,8 @@
 //! A plan for a person.
 
 use super::Compared;
-use crate::layout::table;
-use comfy_table::{CellAlignment, Table};
+use crate::layout::prose_table;
+use comfy_table::Table;
 use holdfast_api::amount::rate_text;
 use holdfast_core::units::FrameLen;
 use holdfast_plan::headroom::Term;
@@ -64,11 +64,7 @@ fn hold_text(holds: Holds) -> String {
 
 /// Words, a number, words.
 fn explained(header: [&str; 3]) -> Table {
-    let mut table = table(header, 3);
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+    prose_table(header, 1..2)
 }
 
 fn add(table: &mut Table, term: &Term) {
@@ -76,10 +72,7 @@ fn add(table: &mut Table, term: &Term) {
 }
 
 fn comparison(compared: &[Compared]) -> Table {
-    let mut rows = table(["formula", "bytes", "cells", "made of"], 4);
-    for column in rows.column_iter_mut().skip(1).take(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut rows = prose_table(["formula", "bytes", "cells", "made of"], 1..3);
     for row in compared {
         let behind = if row.reverse_frame { ", behind a frame" } else { "" };
         let name = format!("{}{behind}", row.formula.name());

@@ -1,7 +1,7 @@
 //! PGs, queues, marking and the shared buffer. Cells throughout.
 
 use crate::layout::{bytes, drops, list, or_dash, table};
-use holdfast_api::message::{BufferReply, EcnReply, PgReply, PoolStatus, QueueReply};
+use holdfast_api::message::{BufferReply, EcnReply, PgReply, PoolStatus, QueueReply, QueueStatus};
 
 pub(super) fn pgs(reply: &PgReply) -> String {
     let mut rows = table(
@@ -79,7 +79,7 @@ pub(super) fn queues(reply: &QueueReply) -> String {
             queue.port.clone(),
             queue.queue.to_string(),
             queue.service.clone(),
-            if queue.paused { "paused" } else { "open" }.to_owned(),
+            state(queue).to_owned(),
             queue.occupancy.to_string(),
             queue.frames.to_string(),
             queue.guarantee.to_string(),
@@ -91,6 +91,15 @@ pub(super) fn queues(reply: &QueueReply) -> String {
         ]);
     }
     format!("Service: strict, or the weight. Limit: of lossy frames, cells.\n{rows}\n")
+}
+
+const fn state(queue: &QueueStatus) -> &'static str {
+    match (queue.held, queue.paused) {
+        (true, true) => "held, paused",
+        (true, false) => "held",
+        (false, true) => "paused",
+        (false, false) => "open",
+    }
 }
 
 pub(super) fn ecn(reply: &EcnReply) -> String {

@@ -6,7 +6,8 @@ use holdfast_api::message::{
     ClassifyReply, FdbKind, FdbReply, Peer, PortState, PortStatus, PortsReply, XdpMode,
 };
 
-pub(super) fn ports(reply: &PortsReply) -> String {
+/// Ports and workers; what bring-up changed only if `notes` are asked for.
+pub(super) fn ports(reply: &PortsReply, notes: bool) -> String {
     let mut out = String::new();
     let mut link = table(
         ["port", "state", "netdev", "mac", "xdp", "speed", "mtu", "worker", "peer", "stall ok"],
@@ -41,10 +42,11 @@ pub(super) fn ports(reply: &PortsReply) -> String {
         ]);
     }
     out.push_str(&format!("{link}\n\n{traffic}\n\n{}\n", workers(reply)));
-    for port in &reply.ports {
-        for note in &port.notes {
-            out.push_str(&format!("{}: {note}\n", port.port));
-        }
+    let all = reply.ports.iter().flat_map(|port| port.notes.iter().map(move |n| (&port.port, n)));
+    if notes {
+        all.for_each(|(port, note)| out.push_str(&format!("{port}: {note}\n")));
+    } else if all.count() > 0 {
+        out.push_str("What bring-up changed at the netdevs: holdfast show ports --notes\n");
     }
     out
 }

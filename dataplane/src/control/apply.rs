@@ -90,6 +90,7 @@ impl<P: PortIo + 'static> Console<P> {
         answer.generation = self.board.profile.generation();
         if !call.dry_run {
             self.board.notes = notes;
+            self.board.headroom_terms = plan.headroom_terms().to_vec();
             self.board.smallest_lossless_frame = plan.smallest_lossless_frame();
             answer.not_kept = self.applying.keeper.keep(&call.profile).err().map(|error| {
                 log::warn!("profile {}: not kept for the next start: {error}", answer.name);

@@ -43,7 +43,8 @@ impl<P: PortIo + 'static> Console<P> {
             Call::Apply(apply) => self.apply(apply),
             Call::SetPg(set) => {
                 let names = self.board.port_names();
-                self.set(set_pg(self.board.profile.spec(), &names, set))
+                let (spec, terms) = (self.board.profile.spec(), &self.board.headroom_terms);
+                self.set(set_pg(spec, &names, terms, set))
             }
             Call::SetWred(set) => {
                 let names = self.board.port_names();

@@ -34,7 +34,7 @@ impl Console<XskPort> {
         smallest_lossless_frame: FrameLen,
         applying: Applying,
     ) -> Self {
-        let Switch { name, workers, shared, topology, profile, notes, .. } = switch;
+        let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -48,6 +48,7 @@ impl Console<XskPort> {
                 topology,
                 profile,
                 notes,
+                headroom_terms,
                 ports: ports.into_iter().map(PortFacts::from).collect(),
                 threads: stats.into_iter().zip(cpus).collect(),
                 chunks,

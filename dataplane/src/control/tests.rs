@@ -5,6 +5,8 @@ use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::message::*;
 use holdfast_core::memory::MemoryPort;
+use holdfast_core::units::Cells;
+use holdfast_plan::HeadroomTerm;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -22,7 +24,13 @@ struct Desk {
 
 impl Desk {
     fn new(workers: usize, ports: usize) -> Self {
-        let (rig, asking, board) = Rig::start(workers, ports);
+        Self::with_terms(workers, ports, Vec::new())
+    }
+
+    /// Of a profile whose formula asks this.
+    fn with_terms(workers: usize, ports: usize, terms: Vec<HeadroomTerm>) -> Self {
+        let (rig, asking, mut board) = Rig::start(workers, ports);
+        board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
         let console = Console::<MemoryPort> {
             generation: board.profile.generation(),
@@ -244,6 +252,30 @@ fn set_pg_reaches_every_worker_or_none() {
     let filter = QueueFilter { port: Some("p0".to_owned()), queue: Some(LOSSLESS) };
     let ecn: EcnReply = client.call(Call::ShowEcn(filter)).unwrap();
     assert_eq!(ecn.queues[0].wred.as_ref().map(|wred| wred.kmax), Some(400));
+}
+
+#[test]
+fn set_pg_keeps_headroom_at_what_the_profiles_formula_asks() {
+    let term = HeadroomTerm {
+        port: "p0".to_owned(),
+        pg: LOSSLESS,
+        need: Cells(500),
+        smallest_need: Cells(500),
+        headroom: Cells(512),
+        terms: "cpu: 500".to_owned(),
+    };
+    let desk = Desk::with_terms(1, 2, vec![term]);
+    let client = &mut desk.client();
+    let headroom = |cells| SetPg {
+        pg: LOSSLESS,
+        headroom: Some(CellAmount::Cells(cells)),
+        ..SetPg::default()
+    };
+    let body = refused(client.call::<SetReply>(Call::SetPg(headroom(499))));
+    assert_eq!((body.value.as_deref(), body.limit.as_deref()), (Some("499"), Some("500")));
+    assert_eq!(pg_3(client).thresholds.headroom, 512);
+    let reply: SetReply = client.call(Call::SetPg(headroom(500))).unwrap();
+    assert_eq!(reply.generation, 2);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use holdfast_core::ids::PortId;
 use holdfast_core::profile::{PortSpec, Profile};
 use holdfast_core::topology::Topology;
 use holdfast_core::units::{FrameLen, Nanos, Time};
+use holdfast_plan::HeadroomTerm;
 use std::sync::Arc;
 
 /// The switch but for what only its workers can read.
@@ -21,6 +22,8 @@ pub(crate) struct Board {
     pub(crate) profile: Arc<Profile>,
     /// What the planner and the boot had to say.
     pub(crate) notes: Vec<String>,
+    /// What the profile's formula asks of each lossless PG; empty without a formula.
+    pub(crate) headroom_terms: Vec<HeadroomTerm>,
     /// Ports by their number.
     pub(crate) ports: Vec<PortFacts>,
     /// The clockwork of each worker's thread, with the core it stays on.

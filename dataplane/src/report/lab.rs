@@ -94,6 +94,7 @@ impl Rig {
             topology,
             profile,
             notes: Vec::new(),
+            headroom_terms: Vec::new(),
             ports: (0..ports).map(facts).collect(),
             threads: (0..workers).map(|_| (Arc::new(WorkerStats::default()), None)).collect(),
             chunks: 4096,

@@ -14,6 +14,7 @@ use holdfast_core::profile::QueueSpec;
 struct Queue<'a> {
     port: String,
     id: QueueId,
+    held: bool,
     spec: &'a QueueSpec,
     now: &'a QueueReading,
     counters: &'a QueueCounters,
@@ -28,6 +29,7 @@ fn queues(view: View<'_>, only: Option<QueueId>) -> Vec<Queue<'_>> {
         queues.extend(wanted.map(|id| Queue {
             port: of_port(port),
             id,
+            held: port.held,
             spec: &spec.queues[id],
             now: &port.queues[id],
             counters: &port.counters.queues[id],
@@ -43,6 +45,7 @@ pub(crate) fn queue_reply(view: View<'_>, only: Option<QueueId>) -> QueueReply {
         port: queue.port,
         queue: queue.id.number(),
         paused: queue.now.paused,
+        held: queue.held,
         service: service_name(queue.spec.service),
         occupancy: queue.now.occupancy.0,
         frames: queue.now.frames,

@@ -5,6 +5,9 @@ use crate::LabError;
 use std::path::Path;
 use std::process::Command;
 
+/// Where named network namespaces lie (ip-netns(8)).
+pub const FOLDER: &str = "/run/netns";
+
 /// The netdev that a host has.
 pub const HOST_IFNAME: &str = "eth0";
 
@@ -41,16 +44,25 @@ impl Netns {
         command
     }
 
-    /// A program in it.
+    /// A program in it. By `nsenter`: `ip netns exec` also remounts /sys, for which / must be a
+    /// mount point, and in a chroot it isn't.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name]).arg(program);
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={FOLDER}/{}", self.name)).arg("--").arg(program);
         command
     }
 
     /// Whether a namespace of that name exists.
     pub fn exists(name: &str) -> bool {
-        Path::new("/run/netns").join(name).exists()
+        Path::new(FOLDER).join(name).exists()
+    }
+
+    /// Removes the namespace of that name, with the netdevs in it.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn remove(name: &str) -> Result<(), LabError> {
+        run(Command::new("ip").args(["netns", "del", name])).map(|_| ())
     }
 
     /// What a switch may change at a netdev: offloads, rings, MTU, promiscuity, XDP.
@@ -70,7 +82,7 @@ impl Netns {
 impl Drop for Netns {
     fn drop(&mut self) {
         // Nobody is left to tell, and a second removal isn't a fault.
-        let _ = run(Command::new("ip").args(["netns", "del", &self.name]));
+        let _ = Self::remove(&self.name);
     }
 }
 

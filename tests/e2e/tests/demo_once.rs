@@ -25,6 +25,15 @@ impl Demo {
     fn start(arguments: &[&str]) -> std::io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let output = fs::File::create(folder.path().join("output"))?;
+        Self::start_in(folder, arguments, output.into())
+    }
+
+    /// With another standard output than the file that [`Self::output`] reads.
+    fn start_into(arguments: &[&str], output: Stdio) -> std::io::Result<Self> {
+        Self::start_in(tempfile::tempdir()?, arguments, output)
+    }
+
+    fn start_in(folder: TempDir, arguments: &[&str], output: Stdio) -> std::io::Result<Self> {
         let temporary = folder.path().join("tmp");
         fs::create_dir(&temporary)?;
         let child = Command::new(DEMO)
@@ -99,8 +108,26 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
     let keys: Vec<_> = report.as_object().map(|o| o.keys().cloned().collect()).unwrap_or_default();
     assert_eq!(
         keys,
-        ["profile", "lossless", "lossy", "pfc", "ecn", "pg", "lossless_violations", "flows"]
+        [
+            "profile",
+            "lossless",
+            "lossy",
+            "pfc",
+            "ecn",
+            "pg",
+            "lossless_violations",
+            "flows",
+            "missed_by_receiver",
+            "longest_gap_ns",
+            "stall_survived_ns",
+            "ok",
+            "faults"
+        ]
     );
+    assert_eq!((&report["ok"], &report["faults"]), (&true.into(), &Value::Array(Vec::new())));
+    assert_eq!(number(&report, "/missed_by_receiver")?, 0);
+    assert!(number(&report, "/longest_gap_ns")? > 0);
+    assert!(demo.output().contains("demo: as it must be: 0 of "), "{}", demo.output());
     assert_eq!(report["profile"], "veth-lab-1g");
     assert!(number(&report, "/lossless/sent")? > 0);
     assert_eq!(number(&report, "/lossless/sent")?, number(&report, "/lossless/received")?);
@@ -120,6 +147,8 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
     for flow in flows.iter().filter(|flow| flow["class"] == "lossless") {
         assert_eq!(flow["lossless"], true, "{flow}");
         assert_eq!(flow["psn_sent"], flow["psn_received"]);
+        let next = flow["psn_sent"].as_u64().map(|sent| sent % (1 << 24));
+        assert_eq!(next, flow["next_psn"].as_u64());
     }
     demo.assert_nothing_is_left();
     Ok(())
@@ -127,14 +156,57 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
 
 #[test]
 fn ctrl_c_leaves_nothing_behind() -> TestResult {
-    let mut demo = Demo::start(&[])?;
+    let mut demo = Demo::start(&["--json", "r.json"])?;
+    let figures = |line: &str| line.trim_start().starts_with(|first: char| first.is_ascii_digit());
     wait_for("no progress is printed", ONCE, || {
-        Ok(demo.output().contains(" s | lossless ").then_some(()))
+        Ok(demo.output().lines().any(figures).then_some(()))
     })?;
+    assert!(demo.output().contains(" show pg\n"), "how to look inside: {}", demo.output());
     assert!(!processes_with(&demo.folder.path().join("tmp")).is_empty());
     kill(Pid::from_raw(i32::try_from(demo.child.id())?), Signal::SIGINT)?;
-    assert_eq!(demo.wait(ONCE)?, 0, "{}", demo.output());
+    let code = demo.wait(ONCE)?;
     assert!(demo.output().contains("lossless violations"), "no table: {}", demo.output());
+    let report: Value =
+        serde_json::from_str(&fs::read_to_string(demo.folder.path().join("r.json"))?)?;
+    // A machine that stalls may lose frames: then this run must say so too.
+    let lossless = number(&report, "/lossless/lost")? == 0;
+    assert!(lossless || report["ok"] == false, "{report}");
+    assert_eq!(code, i32::from(report["ok"] == false), "{}", demo.output());
+    let verdict = if code == 0 { "lossless frames lost; the rest is judged" } else { "NOT as it" };
+    assert!(demo.output().contains(verdict), "{}", demo.output());
+    demo.assert_nothing_is_left();
+    Ok(())
+}
+
+#[test]
+fn what_a_killed_demo_left_is_removed_by_the_next_one() -> TestResult {
+    let mut killed = Demo::start(&[])?;
+    let prefix = format!("holdfast-demo-{}-", killed.child.id());
+    let namespaces = || {
+        let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with(&prefix)).count()
+    };
+    wait_for("no namespaces", ONCE, || Ok((namespaces() == 4).then_some(())))?;
+    killed.child.kill()?;
+    killed.child.wait()?;
+    assert_eq!(namespaces(), 4, "nobody could clean up");
+    let mut demo = Demo::start(&[])?;
+    wait_for("still there", ONCE, || Ok((namespaces() == 0).then_some(())))?;
+    kill(Pid::from_raw(i32::try_from(demo.child.id())?), Signal::SIGINT)?;
+    demo.wait(ONCE)?;
+    let said = format!("demo: removed netns {prefix}sw");
+    assert!(demo.output().contains(&said), "{}", demo.output());
+    demo.assert_nothing_is_left();
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_goes_ends_the_demo_in_order() -> TestResult {
+    let mut demo = Demo::start_into(&[], Stdio::piped())?;
+    drop(demo.child.stdout.take());
+    let code = demo.wait(ONCE)?;
+    assert!(code == 0 || code == 1, "no panic: {code}");
     demo.assert_nothing_is_left();
     Ok(())
 }

@@ -58,6 +58,10 @@ pub(crate) struct HostArgs {
     /// Obey 802.3x PAUSE on all priorities
     #[arg(long)]
     pub(crate) link_pause: bool,
+    /// With `receive`: send nothing at all. Otherwise a RARP request for the own address goes out
+    /// at the start and every 60 s, so that switches learn where this host is
+    #[arg(long)]
+    pub(crate) silent: bool,
 }
 
 /// What is sent.

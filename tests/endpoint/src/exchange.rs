@@ -6,7 +6,7 @@ mod departures;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use holdfast_host::{Nanos, PfcReceiver, Sender, Time};
+use holdfast_host::{Announcement, Nanos, PfcReceiver, Sender, Time};
 use holdfast_wire::ethernet::ETHERTYPE_MAC_CONTROL;
 use holdfast_wire::parse_mac_control;
 use indicatif::ProgressBar;
@@ -18,7 +18,7 @@ use departures::{Departures, Step};
 use crate::cli::{ArrivalArgs, HostArgs, LinkArgs, ReceiveArgs, RunArgs, SendArgs, TrafficArgs};
 use crate::clock::{now, timespec, StopSignal};
 use crate::flow_arg::flows;
-use crate::link::{Inlet, Link, LinkError, CONTROL_BURST, DATA_BURST};
+use crate::link::{Inlet, Link, LinkError, Outlet, CONTROL_BURST, DATA_BURST};
 use crate::report::{announce, by_kind, deliver, Arrived, EndedBy, HostReport};
 use crate::EndpointError;
 
@@ -71,7 +71,13 @@ fn exchange(
         pfc: PfcReceiver::new(host.speed, host.pfc, host.link_pause),
         departures,
         arrivals,
+        announcement: None,
     };
+    // Who sends is learned by it.
+    if traffic.is_none() && !host.silent {
+        endpoint.announcement = Some((Announcement::new(link.mac()), Outlet::open(&link)?));
+        endpoint.make_known()?;
+    }
     announce(&link)?;
     let start = now();
     let ended_by = endpoint.work(place.seconds.map(|span| start + span), &stop)?;
@@ -85,9 +91,21 @@ struct Endpoint {
     pfc: PfcReceiver,
     departures: Option<Departures>,
     arrivals: Option<Arrivals>,
+    announcement: Option<(Announcement, Outlet)>,
 }
 
 impl Endpoint {
+    /// Has the switches learn this host, where that is due. If the device refuses the frame, the
+    /// next one tells them.
+    fn make_known(&mut self) -> Result<(), LinkError> {
+        if let Some((announcement, outlet)) = &mut self.announcement {
+            if let Some(frame) = announcement.due(now()) {
+                outlet.send(&[frame])?;
+            }
+        }
+        Ok(())
+    }
+
     fn work(&mut self, end: Option<Time>, stop: &StopSignal) -> Result<EndedBy, LinkError> {
         let progress = ProgressBar::new_spinner();
         let mut shown = now();
@@ -95,6 +113,7 @@ impl Endpoint {
         loop {
             // Looked at before the sockets are: what had arrived by then is still read.
             let time = now();
+            self.make_known()?;
             let called_off = if stop.is_set() {
                 Some(EndedBy::Signal)
             } else if end.is_some_and(|end| time >= end) {

@@ -235,6 +235,27 @@ fn replay_repeats_selects_and_reads_captures() {
 }
 
 #[test]
+fn a_receiver_makes_itself_known_unless_it_is_silent() {
+    for (more, frames) in [(&[][..], 1), (&["--silent"], 0)] {
+        let pair = Pair::new();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("frames.hex");
+        let to_file = ["--hex", file.to_str().unwrap(), "--ethertype", "0x8035"];
+        let capture = pair.start(End::A, &with("capture", &to_file));
+        let receiver = pair.start(End::B, &with("receive", more));
+        sleep(Duration::from_millis(200));
+        receiver.terminate();
+        assert_eq!(receiver.report()["sent"], json!(0), "it counts data");
+        capture.terminate();
+        capture.report();
+        let captured = fs::read_to_string(&file).unwrap();
+        assert_eq!(captured.lines().count(), frames, "{captured}");
+        let from_b = format!("ffffffffffff{}8035", MAC_B.replace(':', ""));
+        assert!(captured.lines().all(|line| line.contains(&from_b)), "{captured}");
+    }
+}
+
+#[test]
 fn what_can_not_work_is_said_and_exits_1() {
     let pair = Pair::new();
     let flow = ["--flow", "qp=1,count=1"];

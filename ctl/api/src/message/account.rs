@@ -101,6 +101,8 @@ pub struct QueueStatus {
     pub queue: u8,
     /// Whether a received pause stops it now.
     pub paused: bool,
+    /// Whether its port is held (`port_hold`).
+    pub held: bool,
     /// `strict`, or its weight.
     pub service: String,
     /// Cells queued and in the TX ring.

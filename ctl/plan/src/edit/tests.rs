@@ -9,7 +9,7 @@ const LAB: &str = "name = \"p\"\n[[pool]]\nname = \"lossless\"\nsize = 16384\n[[
                    name = \"lossy\"\nsize = 4096\n[pg.3]\nheadroom = 3072\nxoff = 4096\n\
                    xon = 1024\n[queue.3.wred]\nkmin = 256\nkmax = 1536\n";
 
-fn running() -> (ProfileSpec, Vec<String>) {
+fn facts() -> SwitchFacts {
     let port = |name: &str| PortFacts {
         name: name.to_owned(),
         speed: BitRate::gigabits(10),
@@ -17,14 +17,18 @@ fn running() -> (ProfileSpec, Vec<String>) {
         trust: None,
         link_pause: false,
     };
-    let facts = SwitchFacts { ports: vec![port("h1"), port("h2")], flood_limit: 64, rx_ring: 2048 };
+    SwitchFacts { ports: vec![port("h1"), port("h2")], flood_limit: 64, rx_ring: 2048 }
+}
+
+fn running() -> (ProfileSpec, Vec<String>) {
+    let facts = facts();
     let doc = ProfileDoc::load(&Source::new("p", LAB)).unwrap();
     (resolve(&doc, &facts).unwrap().spec().clone(), facts.names())
 }
 
 fn pg(patch: &SetPg) -> Result<Edit, PlanError> {
     let (spec, names) = running();
-    set_pg(&spec, &names, patch)
+    set_pg(&spec, &names, &[], patch)
 }
 
 fn wred(patch: &SetWred) -> Result<Edit, PlanError> {
@@ -91,6 +95,29 @@ fn lossy_pgs_have_limits_but_no_xoff() {
     let edit = pg(&lossy(SetPg { alpha: Some(1), ..named.clone() })).unwrap();
     assert_eq!(edit.changed, ["h1 pg 0 limit: alpha 2^0 -> alpha 2^1"]);
     assert!(pg(&lossy(SetPg { xoff: at(100), ..named })).is_err());
+}
+
+#[test]
+fn headroom_below_the_formulas_need_is_refused_as_in_a_file() {
+    let facts = facts();
+    let doc = |headroom: u32| {
+        let text = LAB.replace("headroom = 3072", &format!("headroom = {headroom}"))
+            + "[pfc]\nrx_backlog_mark = 256\n[formula]\nkind = \"cpu\"\n";
+        ProfileDoc::load(&Source::new("p", text)).unwrap()
+    };
+    let plan = resolve(&doc(3072), &facts).unwrap();
+    let set = |headroom| {
+        let patch = SetPg { port: Some("h2".into()), headroom: cells(headroom), ..pg3() };
+        set_pg(plan.spec(), &facts.names(), plan.headroom_terms(), &patch)
+    };
+    let refused = ErrorBody::from(set(2_792).unwrap_err());
+    assert_eq!(refused.place.as_deref(), Some("port.h2.pg.3.headroom"));
+    assert_eq!((refused.value.as_deref(), refused.limit.as_deref()), (Some("2792"), Some("2793")));
+    let by_file = ErrorBody::from(resolve(&doc(2_792), &facts).unwrap_err());
+    assert_eq!((refused.message, refused.fix), (by_file.message, by_file.fix));
+    assert_eq!(set(2_793).unwrap().changed, ["h2 pg 3 headroom: 3072 -> 2793"]);
+    let other = SetPg { xoff: at(4000), ..pg3() };
+    assert!(set_pg(plan.spec(), &facts.names(), plan.headroom_terms(), &other).is_ok());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{largest_frame, ProfilePlan};
 use crate::headroom;
 use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::{FormulaDoc, FormulaKind};
-use holdfast_core::profile::PortSpec;
+use holdfast_core::ids::PgId;
+use holdfast_core::profile::{PortSpec, ProfileSpec};
 use holdfast_core::units::{CellSize, Cells, FrameLen, Nanos};
 
 /// The default of `xoff_reaction`, as measured on two shared cores.
@@ -25,6 +26,35 @@ pub struct HeadroomTerm {
     pub headroom: Cells,
     /// The formula with its terms.
     pub terms: String,
+}
+
+/// Holds a changed profile to the terms of its plan: a live change moves Headroom, never what the
+/// formula asks for.
+pub(crate) fn hold_to(
+    terms: &[HeadroomTerm],
+    spec: &ProfileSpec,
+    names: &[String],
+) -> Result<(), Finding> {
+    for (name, port) in names.iter().zip(&spec.ports) {
+        for term in terms.iter().filter(|term| term.port == *name) {
+            let account = PgId::new(term.pg).map(|pg| port.pgs[pg]);
+            if let Some(account) = account.filter(|account| account.lossless) {
+                enough(name, term.pg, account.headroom, (term.need, &term.terms))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// B03: `have` of a PG against its need.
+fn enough(port: &str, pg: u8, have: Cells, (need, text): (Cells, &str)) -> Result<(), Finding> {
+    if have >= need {
+        return Ok(());
+    }
+    let message = format!("Headroom is below its need: {text}");
+    let fix = "raise it, lower the port's MTU or rx_backlog_mark, or remove [formula]";
+    let key = format!("port.{port}.pg.{pg}.headroom");
+    Err(Finding::new(key, message, fix).numbers(have.0, need.0))
 }
 
 /// The terms of every lossless PG.

@@ -101,3 +101,18 @@ fn what_cannot_be_kept_is_said() {
     assert!(applied.applied && applied.not_kept.is_some_and(|why| why.contains("state")));
     assert_eq!(in_force(&mut desk.client()).name, "x2000");
 }
+
+#[test]
+fn the_formula_of_the_profile_in_force_holds_live_changes() {
+    let desk = Desk::new(1, 2);
+    let mut client = desk.client();
+    let set = SetPg { pg: LOSSLESS, headroom: Some(CellAmount::Cells(20)), ..SetPg::default() };
+    let formula = format!("{}[formula]\nkind = \"ac5p\"\nt_loop = \"3us\"\n", profile(2000));
+    let _: ApplyReply = client.call(call(&formula, false)).unwrap();
+    let body = refused(client.call::<SetReply>(Call::SetPg(set.clone())));
+    assert_eq!(body.place.as_deref(), Some("port.p0.pg.3.headroom"));
+    assert!(body.message.contains("ac5p"), "{body}");
+    let _: ApplyReply = client.call(call(&profile(2100), false)).unwrap();
+    let reply: SetReply = client.call(Call::SetPg(set)).unwrap();
+    assert_eq!(reply.changed.len(), 2);
+}

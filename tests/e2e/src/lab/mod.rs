@@ -1,5 +1,6 @@
 //! A running lab: namespaces, switches, hosts.
 
+pub mod leftover;
 pub mod plan;
 pub mod switch;
 
@@ -73,7 +74,8 @@ impl Lab {
     /// # Errors
     /// Whatever fails first; what was made by then is removed.
     pub fn start(plan: &LabPlan) -> Result<Self, LabError> {
-        let folder = tempfile::Builder::new().prefix("holdfast-").tempdir();
+        let prefix = unique_prefix(&plan.prefix);
+        let folder = tempfile::Builder::new().prefix(&format!("{prefix}-")).tempdir();
         let folder =
             folder.map_err(|source| LabError::File { path: std::env::temp_dir(), source })?;
         let mut lab = Self {
@@ -84,7 +86,6 @@ impl Lab {
             folder,
             started: 0,
         };
-        let prefix = unique_prefix(&plan.prefix);
         for switch in &plan.switches {
             let netns = Netns::create(&format!("{prefix}-{}", switch.name))?;
             lab.switch_netns.insert(switch.name.clone(), netns);

@@ -2,6 +2,7 @@
 //!
 //! The endpoint program drives it with real frames, the simulator in virtual time (SPEC 13).
 //!
+//! - [`announce`]: what makes a host known that doesn't send.
 //! - [`pfc`]: the pauses a host has been asked for, per priority.
 //! - [`pace`]: when the next frame may leave.
 //! - [`flow`]: one flow of RoCEv2 frames, its budget, sizes and sequence numbers.
@@ -9,6 +10,7 @@
 //! - [`receiver`]: sequence, iCRC, CE and latency of what arrives.
 #![forbid(unsafe_code)]
 
+pub mod announce;
 pub mod flow;
 pub mod pace;
 pub mod pfc;
@@ -17,6 +19,7 @@ pub mod sender;
 mod stamp;
 pub mod time;
 
+pub use announce::Announcement;
 pub use flow::{Flow, FlowReport, FlowSpec, Rate};
 pub use pace::Pacer;
 pub use pfc::{PfcReceiver, PfcReport};

@@ -20,6 +20,13 @@ fn ip(arguments: &str) {
     assert!(status.success(), "ip {arguments}");
 }
 
+/// What starts a program in a namespace.
+fn entering(netns: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command.args([&format!("--net=/run/netns/{netns}"), "--"]);
+    command
+}
+
 /// One end of a pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
@@ -43,10 +50,7 @@ impl Pair {
             ip(&format!("netns add {end}"));
             // Nothing but what the test sends: no neighbour discovery.
             let quiet = "net.ipv6.conf.default.disable_ipv6=1";
-            let status = Command::new("ip")
-                .args(["netns", "exec", end, "sysctl", "-qw", quiet])
-                .status()
-                .expect("sysctl");
+            let status = entering(end).args(["sysctl", "-qw", quiet]).status().expect("sysctl");
             assert!(status.success());
         }
         ip(&format!("-n {a} link add veth0 type veth peer name veth0 netns {b}"));
@@ -61,9 +65,8 @@ impl Pair {
     }
 
     fn command(&self, end: End, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.name(end), env!("CARGO_BIN_EXE_holdfast-endpoint")]);
-        command.args(arguments);
+        let mut command = entering(self.name(end));
+        command.arg(env!("CARGO_BIN_EXE_holdfast-endpoint")).args(arguments);
         command
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn description() -> String {
         |class: &Class| format!("{} Mb/s {} (DSCP {})", class.megabits, class.name, class.dscp);
     let classes: Vec<_> = CLASSES.iter().map(of).collect();
     format!(
-        "demo: {} each offer {} to {RECEIVER}'s port of 1G",
+        "demo: {} each offer {}\n      to {RECEIVER}'s port of 1G",
         SENDERS.join(" and "),
         classes.join(" and ")
     )
@@ -110,6 +110,7 @@ impl Incast {
             u64::try_from(bits).unwrap_or(u64::MAX)
         };
         outcome.sum(share("lossless"));
+        outcome.goodput_bps = received.goodput_bps;
         outcome.missed_by_receiver = received.socket_drops;
         Ok(outcome)
     }
@@ -123,9 +124,10 @@ fn read<T: DeserializeOwned>(host: &str, report: Value) -> Result<T, LabError> {
 fn flow(host: &str, sent: &Sent, received: &ReceiverReport) -> Flow {
     let arrived = received.flows_received.iter().find(|flow| flow.qp == sent.qp);
     let count = arrived.map_or(0, |flow| flow.received - flow.duplicates);
+    let stale = arrived.map_or(0, |flow| flow.stale);
     let next_psn = arrived.map_or(0, |flow| flow.next_psn);
     let class = class_of(sent.dscp);
-    let lost = sent.sent.saturating_sub(count);
+    let lost = sent.sent.saturating_sub(count - stale);
     Flow {
         host: host.to_owned(),
         class: class.to_owned(),
@@ -134,8 +136,9 @@ fn flow(host: &str, sent: &Sent, received: &ReceiverReport) -> Flow {
         sent: sent.sent,
         received: count,
         lost,
-        psn_sent: sent.next_psn,
-        psn_received: next_psn,
+        psn_sent: sent.sent,
+        psn_received: count - stale,
+        next_psn,
         lossless: lost == 0 && sent.next_psn == next_psn,
     }
 }
@@ -169,6 +172,7 @@ struct Arrived {
     dscp: u8,
     received: u64,
     duplicates: u64,
+    stale: u64,
     bytes: u64,
     next_psn: u32,
 }

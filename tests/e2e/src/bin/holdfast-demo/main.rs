@@ -5,10 +5,12 @@
 mod incast;
 mod outcome;
 mod show;
+mod verdict;
 
 use clap::Parser;
-use holdfast_e2e::{Lab, LabError, LabPlan};
-use incast::{Incast, PROFILE};
+use holdfast_e2e::{binaries, remove_leftovers, Lab, LabError, LabPlan};
+use incast::{Incast, PROFILE, SWITCH};
+use outcome::Outcome;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,16 +19,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use verdict::ENOUGH;
 
-/// How long `--once` sends.
-const ONCE: Duration = Duration::from_secs(10);
+/// First part of the names of namespaces and folders.
+const PREFIX: &str = "holdfast-demo";
 /// How often CTRL-C is looked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often progress is printed.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// Lines of progress between two headers.
+const PAGE: u32 = 20;
 
 /// A lossless incast on real frames: h1 and h2 send into h3's port, 1G each, through a switch
-/// between network namespaces. Runs until CTRL-C.
+/// between network namespaces. Runs until CTRL-C. Exit code 1 if the outcome isn't what it must
+/// be.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast-demo", version)]
 struct Arguments {
@@ -41,11 +47,8 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
-        Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
-        Ok(faults) => {
-            faults.iter().for_each(|fault| eprintln!("demo: not as it must be: {fault}"));
-            ExitCode::FAILURE
-        }
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("demo: {error}");
             ExitCode::FAILURE
@@ -53,15 +56,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns what was not as it must be.
-fn run(arguments: &Arguments) -> Result<Vec<String>, LabError> {
+/// Returns whether all was as it must be.
+fn run(arguments: &Arguments) -> Result<bool, LabError> {
     let stop = stop_signal()?;
-    println!("demo: network namespaces h1, h2, h3 and the switch's own; profile {PROFILE}");
+    for name in remove_leftovers(PREFIX) {
+        show::say(&format!("demo: removed {name}: its demo was killed"));
+    }
+    show::say(&format!("demo: namespaces h1, h2, h3 and the switch's own; profile {PROFILE}"));
     let mut plan = LabPlan::star(3);
-    plan.prefix = "holdfast-demo".to_owned();
+    plan.prefix = PREFIX.to_owned();
     let mut lab = Lab::start(&plan)?;
-    let outcome = incast(&mut lab, arguments.once, &stop);
-    let outcome = match outcome {
+    let (outcome, ran) = match incast(&mut lab, arguments.once, &stop) {
         Ok(outcome) => outcome,
         Err(error) => {
             lab.print_logs();
@@ -69,31 +74,51 @@ fn run(arguments: &Arguments) -> Result<Vec<String>, LabError> {
         }
     };
     lab.finish()?;
-    println!("\n{}", show::table(&outcome));
     if let Some(path) = &arguments.json {
         write_json(&outcome, path)?;
     }
-    Ok(if arguments.once { outcome.faults() } else { Vec::new() })
+    show::say(&format!("\n{}\n{}", show::table(&outcome), outcome.verdict(ran)));
+    Ok(outcome.ok)
 }
 
-fn incast(lab: &mut Lab, once: bool, stop: &AtomicBool) -> Result<outcome::Outcome, LabError> {
-    println!("{}", incast::description());
+/// How to look inside while it runs.
+fn look_inside(lab: &mut Lab) -> Result<String, LabError> {
+    let socket = lab.switch(SWITCH)?.socket().display().to_string();
+    let program = binaries::find(binaries::CLI).unwrap_or_else(|_| binaries::CLI.into());
+    let command = format!("{} --socket {socket} show pg", program.display());
+    Ok(format!("demo: look inside meanwhile, from another terminal:\n  {command}"))
+}
+
+/// The outcome, and how long was sent.
+fn incast(lab: &mut Lab, once: bool, stop: &AtomicBool) -> Result<(Outcome, Duration), LabError> {
+    show::say(&incast::description());
+    show::say(&look_inside(lab)?);
     let mut incast = Incast::start(lab)?;
     let begin = Instant::now();
     let mut printed = begin;
     let mut before = None;
-    while !(stop.load(Ordering::Relaxed) || once && begin.elapsed() >= ONCE) {
+    let mut lines = 0;
+    while !(stop.load(Ordering::Relaxed) || once && begin.elapsed() >= ENOUGH) {
         sleep(LOOK);
         incast.check()?;
         if printed.elapsed() >= PROGRESS {
             let now = show::Reading::take(lab, printed.elapsed())?;
-            println!("{}", show::progress(begin.elapsed(), &now, before.as_ref()));
+            if lines % PAGE == 0 {
+                show::say(show::HEADER);
+            }
+            lines += 1;
+            if !show::say(&show::progress(begin.elapsed(), &now, before.as_ref())) {
+                break;
+            }
             before = Some(now);
             printed = Instant::now();
         }
     }
-    println!("demo: senders stop, the switch drains");
-    incast.finish(lab)
+    let ran = begin.elapsed();
+    show::say("demo: senders stop, the switch drains");
+    let mut outcome = incast.finish(lab)?;
+    outcome.judge(ran);
+    Ok((outcome, ran))
 }
 
 fn stop_signal() -> Result<Arc<AtomicBool>, LabError> {
@@ -105,7 +130,7 @@ fn stop_signal() -> Result<Arc<AtomicBool>, LabError> {
     Ok(stop)
 }
 
-fn write_json(outcome: &outcome::Outcome, path: &Path) -> Result<(), LabError> {
+fn write_json(outcome: &Outcome, path: &Path) -> Result<(), LabError> {
     let content = |error: serde_json::Error| LabError::Content {
         path: path.to_path_buf(),
         why: error.to_string(),
