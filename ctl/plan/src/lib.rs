@@ -13,6 +13,7 @@ pub mod edit;
 mod error;
 mod facts;
 pub mod headroom;
+pub mod import;
 mod maps;
 mod merge;
 mod preset;
