@@ -6,6 +6,7 @@
 mod change;
 mod cli;
 mod connect;
+mod exchange;
 mod follow;
 mod layout;
 mod run;
@@ -36,6 +37,15 @@ enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// A document, or another system's file, is refused.
+    #[error("{0}")]
+    Document(exchange::Refusal),
+    /// A profile was written, but not with all that was asked of it.
+    #[error("{0}")]
+    Partly(exchange::Refusal),
+    /// The arguments don't say enough, or contradict the rest.
+    #[error("{0}")]
+    Usage(String),
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
@@ -46,8 +56,8 @@ impl CommandError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::NoSocket(_) => 2,
-            Self::Output(_) => 1,
+            Self::NoSocket(_) | Self::Usage(_) => 2,
+            Self::Output(_) | Self::Document(_) | Self::Partly(_) => 1,
             Self::Client(_) => 3,
         }
     }
@@ -67,6 +77,11 @@ fn main() -> ExitCode {
                 // A closed output changes nothing about the exit code.
                 let _ = print(&format!("{}\n", json!({ "error": body })));
             }
+            if let (true, CommandError::Document(refusal)) = (json, &error) {
+                let bodies = refusal.bodies();
+                let answer = json!({ "error": bodies.first(), "errors": bodies });
+                let _ = print(&format!("{answer}\n"));
+            }
             eprintln!("holdfast: {error}");
             ExitCode::from(error.exit_code())
         }
@@ -83,6 +98,8 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
+        Command::Import(arguments) => exchange::import(&target, &arguments),
+        Command::Export(arguments) => exchange::export(&target, &arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

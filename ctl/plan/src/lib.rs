@@ -11,6 +11,7 @@ mod amounts;
 pub mod check;
 pub mod edit;
 mod error;
+pub mod export;
 mod facts;
 pub mod headroom;
 pub mod import;

@@ -45,14 +45,14 @@ fn pools(spec: &ProfileSpec) -> Vec<(&str, u32)> {
 }
 
 /// What all five have from the QoS template.
-fn has_the_templates_qos(plan: &ProfilePlan, ports: usize, dot_pg7: u8) {
+fn has_the_templates_qos(plan: &ProfilePlan, ports: usize, tc7: u8) {
     let spec = plan.spec();
     assert_eq!(spec.ports.len(), ports);
     for (number, port) in spec.ports.iter().enumerate() {
         let dscp = |dscp: u8| port.maps.dscp_to_cos[Dscp::new(dscp).unwrap()].number();
         assert_eq!([3, 4, 5, 8, 46, 48, 9, 63].map(dscp), [3, 4, 2, 0, 5, 6, 1, 1]);
         let to_pg = |cos: u8| port.maps.cos_to_pg[Cos::new(cos).unwrap()].number();
-        assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(to_pg), [0, 0, 0, 3, 4, 0, 0, dot_pg7]);
+        assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(to_pg), [0, 0, 0, 3, 4, 0, 0, tc7]);
         let enabled: Vec<u8> = port.pfc.enabled.iter().map(Priority::number).collect();
         assert_eq!(enabled, [3, 4]);
         let lossless = port.pgs.iter().filter(|(_, pg)| pg.lossless);
@@ -83,8 +83,8 @@ fn broadcom_headroom_is_a_cap_on_the_shared_pool() {
     assert!(pg3.headroom_pool);
     assert_eq!(pg3.headroom, Cells(694)); // 177632 / 256 = 693.875
     assert_eq!((pg3.xoff, pg3.limit), (Xoff::AtLimit, alpha(0)));
-    assert_eq!((pg3.xon, pg3.xon_floor), (Xon::Offset(Cells(9)), Cells(9))); // 2288 B both
-                                                                             // 1248 B are 5 cells; one frame of 9100 + 26 B is 36.
+    // 2288 B are 9 cells; 1248 B are 5, and one frame of 9100 + 26 B is 36.
+    assert_eq!((pg3.xon, pg3.xon_floor), (Xon::Offset(Cells(9)), Cells(9)));
     assert_eq!(pg3.guaranteed, Cells(36));
     assert_eq!((pg(spec, 0).limit, pg(spec, 0).headroom), (alpha(3), Cells(0)));
     let line = queue(spec, 3).wred.unwrap();

@@ -5,7 +5,6 @@ use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::Slot;
 use holdfast_core::units::{Bytes, CellSize, Cells};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -67,13 +66,11 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut table = BTreeMap::new();
-        while let Some((key, value)) = map.next_entry::<String, Value>()? {
-            match table.entry(key) {
-                Entry::Vacant(entry) => entry.insert(value),
-                Entry::Occupied(entry) => {
-                    return Err(A::Error::custom(format!("{:?} is there twice", entry.key())));
-                }
-            };
+        while let Some(key) = map.next_key::<String>()? {
+            if table.contains_key(&key) {
+                return Err(A::Error::custom(format!("{key:?} is there twice")));
+            }
+            table.insert(key, map.next_value()?);
         }
         Ok(Value::Table(table))
     }

@@ -40,10 +40,14 @@ pub struct PgLookup {
 
 /// Whether a line looks like a row of such a table.
 pub(super) fn is_row(line: &str) -> bool {
-    let columns: Vec<&str> = line.split_whitespace().collect();
+    let columns: Vec<&str> = without_comment(line).split_whitespace().collect();
     matches!(columns.len(), 6 | 7)
         && columns[0].parse::<u64>().is_ok()
         && columns[2..].iter().all(|column| column.parse::<i64>().is_ok())
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
 }
 
 impl PgLookup {
@@ -54,7 +58,7 @@ impl PgLookup {
     pub fn parse(text: &str) -> Result<Self, Finding> {
         let mut rows: Vec<(usize, PgRow)> = Vec::new();
         for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line)) {
-            let line = line.split('#').next().unwrap_or_default().trim();
+            let line = without_comment(line);
             if line.is_empty() {
                 continue;
             }
