@@ -129,7 +129,7 @@ pub struct Imported {
     pub notes: Vec<Note>,
     /// What can't be had at single ports; the PGs named here are lossy in `doc`.
     pub refused: Vec<Finding>,
-    /// The ports that the text names; empty where it names none.
+    /// The ports that the text names; empty where it names none, or not all their speeds.
     pub ports: Vec<PortFacts>,
 }
 

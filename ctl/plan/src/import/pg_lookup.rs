@@ -8,6 +8,7 @@ use holdfast_api::amount::rate_text;
 use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::Slot;
 use holdfast_core::units::{BitRate, CellSize};
+use std::collections::BTreeMap;
 
 /// The columns in their order.
 pub const LOOKUP_COLUMNS: &str = "# speed cable size xon xoff threshold xon_offset";
@@ -57,6 +58,7 @@ impl PgLookup {
     /// The line that is no row, or has the speed and cable of an earlier one.
     pub fn parse(text: &str) -> Result<Self, Finding> {
         let mut rows: Vec<(usize, PgRow)> = Vec::new();
+        let mut seen = BTreeMap::new();
         for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line)) {
             let line = without_comment(line);
             if line.is_empty() {
@@ -67,11 +69,8 @@ impl PgLookup {
                 let fix = format!("write: {}", &LOOKUP_COLUMNS[2..]);
                 Finding::new(&key, format!("{line:?} is no row of the table"), fix)
             })?;
-            metres(&row.cable).ok_or_else(|| no_length(&key, &row.cable))?;
-            let same = |other: &&(usize, PgRow)| {
-                other.1.speed == row.speed && metres(&other.1.cable) == metres(&row.cable)
-            };
-            if let Some((earlier, _)) = rows.iter().find(same) {
+            let length = metres(&row.cable).ok_or_else(|| no_length(&key, &row.cable))?;
+            if let Some(earlier) = seen.insert((row.speed, length), number) {
                 let message = format!("line {earlier} has this speed and cable");
                 return Err(Finding::new(key, message, "leave one of the two"));
             }
@@ -183,7 +182,7 @@ pub(super) fn import(text: &str, options: &ImportOptions) -> Result<Imported, Fi
     let mut notes = Notes::default();
     let buffer = row.buffer(&format!("line {line}"), ONE_POOL, options.cell, &mut notes)?;
     let mut parts = OnePool::default();
-    for pg in Slot::new(3).into_iter() {
+    for pg in Slot::new(3) {
         notes.say("PG", "the table doesn't say which PGs are lossless: PG 3, as base \"ac5p\"");
         parts.pgs.extend(buffer.marks.map(|marks| (pg, lossless(&buffer, marks, vec![pg], false))));
     }

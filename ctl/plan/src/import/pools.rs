@@ -7,6 +7,9 @@ use holdfast_core::units::{CellSize, Cells};
 
 const FIELDS: [&str; 5] = ["type", "mode", "size", "xoff", "percentage"];
 
+/// More pools, of both directions, than any ASIC has.
+const MAX_ROWS: usize = 64;
+
 /// One row of BUFFER_POOL.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -25,7 +28,12 @@ pub(super) fn read(
     options: &ImportOptions,
     notes: &mut Notes,
 ) -> Result<Vec<Pool>, Finding> {
-    let rows = db.table("BUFFER_POOL").iter();
+    let table = db.table("BUFFER_POOL");
+    if table.len() > MAX_ROWS {
+        let finding = Finding::new("BUFFER_POOL", "too many pools", "remove those not in use");
+        return Err(finding.numbers(table.len(), MAX_ROWS));
+    }
+    let rows = table.iter();
     let pools: Vec<Pool> =
         rows.map(|(name, row)| pool(name, row, options.cell)).collect::<Result<_, _>>()?;
     for pool in pools.iter().filter(|pool| pool.shared_headroom != Cells::ZERO) {

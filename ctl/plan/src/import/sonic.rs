@@ -84,7 +84,12 @@ pub(super) fn import(text: &str, options: &ImportOptions) -> Result<Imported, Fi
     let lossy = lossy_buffers(&ports, &maps, &views, &queues_bound);
     let mut doc = frame(&pools, &views, &lossy, options, &mut notes)?;
     share::share(&mut doc, views);
-    let ports = ports.iter().filter_map(facts).collect();
+    let known = ports.iter().map(facts).collect::<Option<Vec<_>>>();
+    if let Some(port) = ports.iter().find(|port| port.speed.is_none()) {
+        let became = "missing, so the profile wasn't held against its ports";
+        notes.say(format!("PORT|{}|speed", port.name), became);
+    }
+    let ports = known.unwrap_or_default();
     Ok(Imported { doc, notes: notes.0, refused, ports })
 }
 

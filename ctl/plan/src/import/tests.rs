@@ -390,4 +390,37 @@ fn two_shared_headroom_pools_or_two_lossy_egress_pools_are_refused() {
     assert_eq!(read(&db).unwrap_err().key, "BUFFER_PROFILE|tail2|pool");
 }
 
+#[test]
+fn a_port_without_speed_is_said_and_the_others_are_kept() {
+    let imported = read(&with("/PORT/P2/speed", Value::Null)).unwrap();
+    assert!(said(&imported, "PORT|P2|speed"));
+    assert_eq!(imported.ports, [], "a plan needs all of them");
+    assert!(imported.doc.ports.contains_key("P2"));
+}
+
+#[test]
+fn the_largest_texts_are_read_or_refused_in_time() {
+    let mut table = String::new();
+    for cable in 1..150_000 {
+        table.push_str(&format!("1000 {cable}m 1 1 1 1\n"));
+    }
+    assert!(table.len() < MAX_INPUT);
+    PgLookup::parse(&table).unwrap();
+    let mut db = small();
+    let pool = db["BUFFER_POOL"]["in"].clone();
+    for number in 0..40_000 {
+        db["BUFFER_POOL"][format!("p{number}")] = pool.clone();
+    }
+    assert_eq!(read(&db).unwrap_err().key, "BUFFER_POOL");
+    let mut db = small();
+    for number in 0..100_000 {
+        db["PORT"][format!("Q{number}")] = json!({});
+    }
+    assert_eq!(read(&db).unwrap_err().key, "PORT");
+    let names: Vec<String> = (0..200_000).map(|number| format!("Q{number}")).collect();
+    let db = with("/PORT", Value::Null);
+    let db = db.to_string().replace("P1,P2|0", &format!("{}|0", names.join(",")));
+    assert_eq!(import(&db, Format::Sonic, &ImportOptions::new("t")).unwrap_err().key, "PORT");
+}
+
 mod lines;
