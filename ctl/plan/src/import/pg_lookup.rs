@@ -182,7 +182,7 @@ pub(super) fn import(text: &str, options: &ImportOptions) -> Result<Imported, Fi
     let mut notes = Notes::default();
     let buffer = row.buffer(&format!("line {line}"), ONE_POOL, options.cell, &mut notes)?;
     let mut parts = OnePool::default();
-    for pg in Slot::new(3) {
+    if let Some(pg) = Slot::new(3) {
         notes.say("PG", "the table doesn't say which PGs are lossless: PG 3, as base \"ac5p\"");
         parts.pgs.extend(buffer.marks.map(|marks| (pg, lossless(&buffer, marks, vec![pg], false))));
     }
