@@ -1,7 +1,10 @@
 //! Arguments of the command line, each with an example in its help.
 
+pub(crate) mod exchange;
+
 use crate::plan::PlanArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use exchange::{ExportArguments, ImportArguments};
 use holdfast_api::amount::{CellAmount, Rate, XoffAmount};
 use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
 use std::path::PathBuf;
@@ -106,6 +109,24 @@ pub(crate) enum Command {
     /// Example: holdfast lint leaf.toml --peer spine.toml --link h1=p4
     #[command(verbatim_doc_comment)]
     Lint(LintArguments),
+    /// Make a profile of another system's file: SONiC's CONFIG_DB, its pg_profile_lookup.ini, or
+    /// pfc and mmu lines of the AC5P family.
+    ///
+    /// What changes its meaning on the way is said on the standard error; what can't be expressed
+    /// is refused by its place. Where a port's PG can't be lossless the profile is written with
+    /// that PG lossy, the port is named, and the exit code is 1.
+    ///
+    /// Example: holdfast import config_db.json --pg-lookup pg_profile_lookup.ini -o leaf.toml
+    /// Example: holdfast import pg.ini --speed 100G --cable 40m --cells 65536 --ports 8
+    /// Example: holdfast import tor.cli --from ac5p-cli --cells 65536 --ports 8
+    #[command(verbatim_doc_comment)]
+    Import(ImportArguments),
+    /// Write a profile as another system reads it.
+    ///
+    /// Example: holdfast export leaf.toml --to sonic --switch lab.toml -o config_db.json
+    /// Example: holdfast export leaf --to ac5p-cli --port h1=100G/9100
+    #[command(verbatim_doc_comment)]
+    Export(ExportArguments),
     /// Print a completion script for a shell.
     ///
     /// Example: holdfast completion bash > /etc/bash_completion.d/holdfast

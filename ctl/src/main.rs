@@ -1,5 +1,5 @@
 //! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11);
-//! `plan` and `lint` ask no switch.
+//! `plan`, `lint`, `import` and `export` ask no switch.
 //!
 //! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@
 mod change;
 mod cli;
 mod connect;
+mod exchange;
 mod follow;
 mod layout;
 mod lint;
@@ -17,7 +18,6 @@ mod show;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use holdfast_api::client::ClientError;
-use holdfast_api::doc::DocError;
 use holdfast_api::message::ErrorBody;
 use holdfast_plan::PlanError;
 use serde_json::json;
@@ -31,9 +31,6 @@ enum CommandError {
     /// The switch refused it, or can't be reached.
     #[error("{0}")]
     Client(#[from] ClientError),
-    /// A file is wrong.
-    #[error("{0}")]
-    Document(Box<DocError>),
     /// No socket was named and there is none.
     #[error("{0}")]
     NoSwitch(String),
@@ -65,15 +62,15 @@ enum CommandError {
     /// The linter found errors.
     #[error("{0}")]
     Found(String),
+    /// A document, or another system's file, is refused.
+    #[error("{0}")]
+    Document(exchange::Refusal),
+    /// A profile was written, but not with all that was asked of it.
+    #[error("{0}")]
+    Partly(exchange::Refusal),
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
-}
-
-impl From<DocError> for CommandError {
-    fn from(error: DocError) -> Self {
-        Self::Document(Box::new(error))
-    }
 }
 
 impl CommandError {
@@ -81,9 +78,9 @@ impl CommandError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
-            Self::Document(_) | Self::Plan(_) | Self::File { .. } | Self::Found(_) => 1,
+            Self::Document(_) | Self::Partly(_) | Self::Plan(_) => 1,
+            Self::File { .. } | Self::Found(_) | Self::Output(_) => 1,
             Self::SeveralSwitches(_) | Self::Usage(_) => 2,
-            Self::Output(_) => 1,
             Self::NoSwitch(_) | Self::Client(_) => 3,
         }
     }
@@ -114,6 +111,11 @@ fn main() -> ExitCode {
                 // A closed output changes nothing about the exit code.
                 let _ = print(&format!("{}\n", json!({ "error": body })));
             }
+            if let (true, CommandError::Document(refusal)) = (json, &error) {
+                let bodies = refusal.bodies();
+                let answer = json!({ "error": bodies.first(), "errors": bodies });
+                let _ = print(&format!("{answer}\n"));
+            }
             eprintln!("holdfast: {error}");
             ExitCode::from(error.exit_code())
         }
@@ -133,6 +135,8 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),
         Command::Lint(arguments) => lint::lint(&target, &arguments),
+        Command::Import(arguments) => exchange::import(&target, &arguments),
+        Command::Export(arguments) => exchange::export(&target, &arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

@@ -296,6 +296,8 @@ fn every_command_has_an_example_in_its_help() {
         "",
         "run",
         "trace",
+        "import",
+        "export",
         "completion",
         "show ports",
         "show classify",

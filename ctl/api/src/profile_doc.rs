@@ -13,44 +13,47 @@ use serde::{de, Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+mod write;
+use write::is_default;
+
 /// The whole file.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileDoc {
     /// The profile's name.
     pub name: String,
     /// Where it fits, for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub description: String,
     /// The smallest lossless frame for which Headroom holds, bytes without FCS.
     pub smallest_lossless_frame: Option<ByteAmount>,
     /// How Headroom was computed; checked when the profile is loaded.
     pub formula: Option<FormulaDoc>,
     /// The memory.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub buffer: BufferDoc,
     /// Service pools.
     #[serde(rename = "pool")]
     pub pools: Vec<PoolDoc>,
     /// Classification.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub maps: MapsDoc,
     /// PGs by number.
-    #[serde(default, rename = "pg")]
+    #[serde(default, rename = "pg", skip_serializing_if = "is_default")]
     pub pgs: BTreeMap<Slot, PgDoc>,
     /// Queues by number.
-    #[serde(default, rename = "queue")]
+    #[serde(default, rename = "queue", skip_serializing_if = "is_default")]
     pub queues: BTreeMap<Slot, QueueDoc>,
     /// PFC.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pfc: PfcDoc,
     /// Pacing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scheduler: SchedulerDoc,
     /// Storm detection; absent: off.
     pub watchdog: Option<WatchdogDoc>,
     /// What differs at a port, by its name.
-    #[serde(default, rename = "port")]
+    #[serde(default, rename = "port", skip_serializing_if = "is_default")]
     pub ports: BTreeMap<String, PortOverrideDoc>,
 }
 
@@ -179,7 +182,7 @@ pub enum FormulaKind {
 }
 
 /// How Headroom was computed.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormulaDoc {
     /// Which.
@@ -194,13 +197,13 @@ pub struct FormulaDoc {
 }
 
 /// The memory and what it is divided into.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferDoc {
     /// Bytes a cell, 64..4096; default 256.
     pub cell_bytes: Option<u32>,
     /// All cells; default `"auto"`: parts x ports + pools + spare.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub total: TotalAmount,
     /// Cells that `"auto"` adds, so that live changes have room; default 0.
     pub spare: Option<CellAmount>,
@@ -211,7 +214,7 @@ pub struct BufferDoc {
 }
 
 /// A Service pool.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolDoc {
     /// Its name. PGs draw by default from `lossless` or `lossy`.
@@ -234,7 +237,7 @@ pub enum MapBase {
 }
 
 /// Classification. What is absent is as in `base`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapsDoc {
     /// The set of defaults; default `ac5p`.
@@ -246,19 +249,19 @@ pub struct MapsDoc {
     /// CoS of a DSCP that no map names; default 0, with `azure` 1.
     pub dscp_default: Option<Slot>,
     /// DSCP or range -> CoS.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dscp_to_cos: BTreeMap<DscpRange, Slot>,
     /// PCP -> CoS.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pcp_to_cos: BTreeMap<Slot, Slot>,
     /// CoS -> PG, where the port is ingress.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cos_to_pg: BTreeMap<Slot, Slot>,
     /// CoS -> queue, where the port is egress.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cos_to_queue: BTreeMap<Slot, Slot>,
     /// Priority -> queues that its pause stops.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub priority_to_queues: BTreeMap<Slot, Vec<Slot>>,
 }
 
@@ -274,7 +277,7 @@ pub enum XonModeDoc {
 }
 
 /// One PG.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PgDoc {
     /// Whether loss is forbidden; default as in the maps' `base`.
@@ -304,7 +307,7 @@ pub struct PgDoc {
 }
 
 /// One egress queue.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueDoc {
     /// Cells reserved to it; default 0.
@@ -348,7 +351,7 @@ pub enum NotEctDoc {
 }
 
 /// A marking line.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WredDoc {
     /// `true`: no marking here, whatever the shared section says; default false.
@@ -379,7 +382,7 @@ pub enum ResumeDoc {
 }
 
 /// PFC.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PfcDoc {
     /// Priorities that are paused and whose pauses are obeyed; default as in the maps' `base`.
@@ -393,7 +396,7 @@ pub struct PfcDoc {
 }
 
 /// Pacing of a port.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerDoc {
     /// Bytes that may be in the TX ring; default the larger of two largest frames and 10 us at
@@ -417,7 +420,7 @@ pub enum WatchdogActionDoc {
 }
 
 /// Storm detection (SPEC 8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchdogDoc {
     /// Whether it runs; default true.
@@ -432,23 +435,23 @@ pub struct WatchdogDoc {
 }
 
 /// What differs at one port.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortOverrideDoc {
     /// Classification.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub maps: MapsDoc,
     /// PGs by number.
-    #[serde(default, rename = "pg")]
+    #[serde(default, rename = "pg", skip_serializing_if = "is_default")]
     pub pgs: BTreeMap<Slot, PgDoc>,
     /// Queues by number.
-    #[serde(default, rename = "queue")]
+    #[serde(default, rename = "queue", skip_serializing_if = "is_default")]
     pub queues: BTreeMap<Slot, QueueDoc>,
     /// PFC.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pfc: PfcDoc,
     /// Pacing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub scheduler: SchedulerDoc,
     /// Storm detection.
     pub watchdog: Option<WatchdogDoc>,

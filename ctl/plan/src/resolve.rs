@@ -22,6 +22,7 @@ pub(crate) mod formula;
 mod pacing;
 pub use formula::HeadroomTerm;
 pub use pacing::WatchdogPlan;
+pub(crate) use pacing::RX_BACKLOG_MARK;
 
 /// The smallest lossless frame of the shipped profiles (AC5P): a RoCE path MTU of 1024.
 pub(crate) const SMALLEST_LOSSLESS: u16 = 1086;

@@ -11,7 +11,7 @@ use holdfast_core::profile::{PfcSpec, PgSpec, Resume};
 use holdfast_core::units::{Nanos, Quanta};
 
 /// The default of `rx_backlog_mark` (SPEC 4.3), frames.
-const RX_BACKLOG_MARK: u32 = 256;
+pub(crate) const RX_BACKLOG_MARK: u32 = 256;
 /// What is in the TX ring at least, as time at the declared speed (SPEC 4.2).
 const TX_INFLIGHT: Nanos = Nanos::micros(10);
 /// The default of `catch_up`: what a worker on a shared machine is late by.
