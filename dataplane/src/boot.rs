@@ -1,12 +1,12 @@
 //! From two files to a running switch, and back to a quiet machine.
 
 use crate::config::Config;
-use crate::control::{self, Applying, Control, ControlSettings, Keeper};
+use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
 use crate::link_events::LinkWatcher;
-use crate::mailbox::{Doorbell, Mailbox, Workers};
+use crate::mailbox::{Mailbox, Workers};
 use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
-use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread};
+use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads};
 use holdfast_api::switch_doc::{self, PortDoc, XdpDoc};
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
@@ -26,9 +26,7 @@ use holdfast_xsk::{
 };
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// WRED starts from this: a switch marks the same frames of the same traffic in every run.
@@ -38,9 +36,7 @@ type Failure = Box<dyn Error>;
 
 /// The running switch; [`Running::shut_down`] ends it in order.
 pub struct Running {
-    stop: Arc<AtomicBool>,
-    doors: Vec<Arc<Doorbell>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: WorkerThreads,
     control: Control,
     links: LinkWatcher,
     /// The frames' memory outlives every socket.
@@ -53,11 +49,14 @@ struct Opened {
     guard: PortGuard,
 }
 
-/// Boots a switch from its files. Whatever fails, what was changed is put back.
+/// Boots a switch from its files. Whatever fails, what was started ends and what was changed is
+/// put back.
 ///
 /// # Errors
 /// The first thing that fails, in words for the operator.
 pub fn boot(config: Config) -> Result<Running, Failure> {
+    // First of all: a second instance of a running switch must not touch its ports.
+    let listener = Listener::bind(config.switch.socket_path())?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = config.workers(cores);
     let draft = config.plan(|_| None)?;
@@ -81,7 +80,8 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
     }
     let applying = Applying { facts: config.facts(mtu_of), keeper, shedding };
     let smallest = plan.smallest_lossless_frame();
-    start(config, (memory, pools), opened, (profile, notes), (smallest, applying))
+    let control = (listener, smallest, applying);
+    start(config, (memory, pools), opened, (profile, notes), control)
 }
 
 fn reserve_memory(
@@ -203,7 +203,6 @@ struct Assembly {
     /// Frames that can be under way at once: what no queue and no ring must be too small for.
     frames: usize,
     stats: Vec<Arc<WorkerStats>>,
-    stop: Arc<AtomicBool>,
 }
 
 /// Opened ports, dealt out.
@@ -219,24 +218,22 @@ fn start(
     (memory, pools): (Memory, Vec<XskPool>),
     opened: Vec<Opened>,
     (profile, notes): (Arc<Profile>, Vec<String>),
-    (smallest_lossless_frame, applying): (FrameLen, Applying),
+    (listener, smallest_lossless_frame, applying): (Listener, FrameLen, Applying),
 ) -> Result<Running, Failure> {
     let assembly = assemble(&config, memory, profile, pools.len())?;
-    let dealt = deal(&config, &assembly, opened, pools.len());
     let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
-    let doors = workers.doors();
-    let threads = start_workers(&config, &assembly, dealt.owned, pools, (mailboxes, &doors))?;
-    let wake = doors.clone();
-    let links = LinkWatcher::start(config.switch.port_names(), dealt.guards, move || {
+    let wake = workers.doors();
+    let mut links = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
-    let Assembly { memory, profile, topology, shared, stats, stop, .. } = assembly;
-    let settings = ControlSettings {
-        socket: config.switch.socket_path(),
-        chunks: u64::from(memory.chunks()),
-        smallest_lossless_frame,
-        applying,
-    };
+    let dealt = deal(&config, &assembly, opened, pools.len());
+    links.watch(dealt.guards)?;
+    // Made after `links`, and so ended before: sockets are closed when the links are put back.
+    let mut threads = WorkerThreads::new(workers.doors());
+    start_workers(&config, &assembly, dealt.owned, (pools, mailboxes), &mut threads)?;
+    let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
+    let settings =
+        ControlSettings { chunks: u64::from(memory.chunks()), smallest_lossless_frame, applying };
     let switch = Switch {
         name: config.switch.name,
         workers,
@@ -249,8 +246,8 @@ fn start(
         stats,
         started: Instant::now(),
     };
-    let control = control::spawn(switch, settings)?;
-    Ok(Running { stop, doors, threads, control, links, _memory: memory })
+    let control = control::spawn(switch, settings, listener)?;
+    Ok(Running { threads, control, links, _memory: memory })
 }
 
 fn assemble(
@@ -272,7 +269,6 @@ fn assemble(
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),
-        stop: Arc::new(AtomicBool::new(false)),
         memory,
         profile,
     })
@@ -308,12 +304,11 @@ fn start_workers(
     config: &Config,
     assembly: &Assembly,
     owned: Vec<Vec<Port<XskPort>>>,
-    pools: Vec<XskPool>,
-    (mailboxes, doors): (Vec<Mailbox<LiveWorker>>, &[Arc<Doorbell>]),
-) -> Result<Vec<JoinHandle<()>>, Failure> {
+    (pools, mailboxes): (Vec<XskPool>, Vec<Mailbox<LiveWorker>>),
+    threads: &mut WorkerThreads,
+) -> Result<(), Failure> {
     let rings = hand_over_rings(pools.len(), assembly.frames);
     let each = owned.into_iter().zip(pools).zip(rings).zip(mailboxes).zip(&assembly.stats);
-    let mut threads = Vec::new();
     for (number, ((((ports, pool), (inboxes, outboxes)), mailbox), stats)) in each.enumerate() {
         let parts = WorkerParts {
             id: WorkerId::new(number as u8).unwrap_or_default(),
@@ -326,19 +321,17 @@ fn start_workers(
             outboxes,
             trace_capacity: config.switch.trace.events as usize,
         };
-        let ends = (Arc::clone(stats), Arc::clone(&assembly.stop));
-        threads.push(start_worker(parts, mailbox, doors.to_vec(), ends)?);
+        start_worker(parts, mailbox, Arc::clone(stats), threads)?;
     }
-    Ok(threads)
+    Ok(())
 }
 
 fn start_worker(
     parts: WorkerParts<XskPort>,
     mailbox: Mailbox<LiveWorker>,
-    doors: Vec<Arc<Doorbell>>,
-    (stats, stop): (Arc<WorkerStats>, Arc<AtomicBool>),
-) -> Result<JoinHandle<()>, Failure> {
-    let number = parts.id.index();
+    stats: Arc<WorkerStats>,
+    threads: &mut WorkerThreads,
+) -> Result<(), Failure> {
     let mut sockets: Vec<OwnedFd> = Vec::new();
     for port in &parts.ports {
         for fd in port.io().fds() {
@@ -346,7 +339,7 @@ fn start_worker(
         }
     }
     let worker = LiveWorker::new(parts);
-    let thread = WorkerThread {
+    threads.start(|doors, stop| WorkerThread {
         worker,
         mailbox,
         doors,
@@ -355,9 +348,7 @@ fn start_worker(
         stop,
         cpu: None,
         next_losses: Time::default(),
-    };
-    let spawn = std::thread::Builder::new().name(format!("worker{number}"));
-    Ok(spawn.spawn(move || thread.run())?)
+    })
 }
 
 impl Running {
@@ -365,17 +356,9 @@ impl Running {
     /// the links get their settings back (SPEC 14).
     pub fn shut_down(self) {
         let start = clock::now();
-        self.stop.store(true, Ordering::Release);
-        self.doors.iter().for_each(|door| door.bell().ring());
-        for thread in self.threads {
-            if thread.join().is_err() {
-                log::error!("a worker had ended by a panic");
-            }
-        }
+        drop(self.threads);
         log::info!("drained after {} us", clock::now().since(start).0 / 1_000);
         self.control.stop();
-        for mut guard in self.links.stop() {
-            guard.restore();
-        }
+        drop(self.links);
     }
 }

@@ -13,7 +13,7 @@ mod switch;
 mod worker_thread;
 
 use clap::Parser;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::error::Error;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     // Before any thread starts, so that a signal during boot is not lost.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     if arguments.check {
         println!("{}", config::Config::load(&arguments.config)?.summary());
         return Ok(());

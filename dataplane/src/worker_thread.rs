@@ -10,6 +10,7 @@ use holdfast_xsk::{clock, XskPort};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A worker with real ports.
@@ -194,6 +195,47 @@ impl WorkerThread {
             }
         }
         self.worker.discard_queued();
+    }
+}
+
+/// All workers' threads. Dropping it ends them in order: they drain, their ports are closed and they
+/// are joined.
+pub struct WorkerThreads {
+    stop: Arc<AtomicBool>,
+    doors: Vec<Arc<Doorbell>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl WorkerThreads {
+    /// No thread yet; `doors` are those of all workers that will be.
+    pub fn new(doors: Vec<Arc<Doorbell>>) -> Self {
+        Self { stop: Arc::new(AtomicBool::new(false)), doors, threads: Vec::new() }
+    }
+
+    /// Starts the next worker, made with all doors and the flag that ends it.
+    ///
+    /// # Errors
+    /// The system's, where it gives no thread.
+    pub fn start(
+        &mut self,
+        make: impl FnOnce(Vec<Arc<Doorbell>>, Arc<AtomicBool>) -> WorkerThread,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let thread = make(self.doors.clone(), Arc::clone(&self.stop));
+        let spawn = std::thread::Builder::new().name(format!("worker{}", self.threads.len()));
+        self.threads.push(spawn.spawn(move || thread.run())?);
+        Ok(())
+    }
+}
+
+impl Drop for WorkerThreads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.doors.iter().for_each(|door| door.bell().ring());
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("a worker had ended by a panic");
+            }
+        }
     }
 }
 

@@ -127,12 +127,22 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
 
 #[test]
 fn ctrl_c_leaves_nothing_behind() -> TestResult {
+    ends_in_order_at(Signal::SIGINT)
+}
+
+/// A terminal that is closed.
+#[test]
+fn a_hangup_leaves_nothing_behind() -> TestResult {
+    ends_in_order_at(Signal::SIGHUP)
+}
+
+fn ends_in_order_at(signal: Signal) -> TestResult {
     let mut demo = Demo::start(&[])?;
     wait_for("no progress is printed", ONCE, || {
         Ok(demo.output().contains(" s | lossless ").then_some(()))
     })?;
     assert!(!processes_with(&demo.folder.path().join("tmp")).is_empty());
-    kill(Pid::from_raw(i32::try_from(demo.child.id())?), Signal::SIGINT)?;
+    kill(Pid::from_raw(i32::try_from(demo.child.id())?), signal)?;
     assert_eq!(demo.wait(ONCE)?, 0, "{}", demo.output());
     assert!(demo.output().contains("lossless violations"), "no table: {}", demo.output());
     demo.assert_nothing_is_left();

@@ -9,7 +9,7 @@ mod show;
 use clap::Parser;
 use holdfast_e2e::{Lab, LabError, LabPlan};
 use incast::{Incast, PROFILE};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -98,7 +98,7 @@ fn incast(lab: &mut Lab, once: bool, stop: &AtomicBool) -> Result<outcome::Outco
 
 fn stop_signal() -> Result<Arc<AtomicBool>, LabError> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|source| LabError::Start { program: "signal handler".to_owned(), source })?;
     }
