@@ -4,10 +4,11 @@ use crate::config::Config;
 use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
 use crate::link_events::LinkWatcher;
 use crate::mailbox::{Mailbox, Workers};
+use crate::opening::{look_at_all, mtu, open, Opened};
 use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
 use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads};
-use holdfast_api::switch_doc::{self, PortDoc, XdpDoc};
+use holdfast_api::switch_doc;
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
 use holdfast_core::fdb::Fdb;
@@ -17,13 +18,10 @@ use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
-use holdfast_core::units::{Cells, FrameLen, Time};
+use holdfast_core::units::{FrameLen, Time};
 use holdfast_core::worker::WorkerParts;
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{
-    chunks_needed, clock, open_port, CopyPreference, Layout, LosslessMap, Memory, Netns,
-    PortConfig, PortGuard, PortNeed, RingSizes, XdpPreference, XskPool, XskPort,
-};
+use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -43,12 +41,6 @@ pub struct Running {
     _memory: Memory,
 }
 
-/// A port between being opened and being given to its worker.
-struct Opened {
-    io: XskPort,
-    guard: PortGuard,
-}
-
 /// Boots a switch from its files. Whatever fails, what was started ends and what was changed is
 /// put back.
 ///
@@ -57,17 +49,20 @@ struct Opened {
 pub fn boot(config: Config) -> Result<Running, Failure> {
     // First of all: a second instance of a running switch must not touch its ports.
     let listener = Listener::bind(config.switch.socket_path())?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = config.workers(cores);
-    let draft = config.plan(|_| None)?;
-    let (memory, pools) = reserve_memory(&config, draft.spec(), workers)?;
+    let seen = look_at_all(&config)?;
+    let draft = config.plan(|n| seen.get(n).map(|seen| seen.mtu))?;
+    let layout = config.layout(draft.spec(), |n| seen.get(n).map(|seen| seen.queues))?;
+    let (memory, pools) = Memory::new(&layout)?;
     let opened = config
         .switch
         .ports
         .iter()
         .map(|port| open(&memory, &config, port))
         .collect::<Result<Vec<_>, Failure>>()?;
-    let mtu_of = |n: usize| opened.get(n).map(|o: &Opened| o.guard.status().mtu as u16);
+    let mtus = config.switch.ports.iter().zip(&opened);
+    let mtus = mtus.map(|(doc, port)| mtu(&config, doc, port.guard.status().mtu));
+    let mtus = mtus.collect::<Result<Vec<u16>, Failure>>()?;
+    let mtu_of = |n: usize| mtus.get(n).copied();
     let plan = config.plan(mtu_of)?;
     let notes: Vec<String> = config.notes.iter().cloned().chain(control::notes_on(&plan)).collect();
     notes.iter().for_each(|note| log::warn!("profile {}: {note}", config.profile.name));
@@ -82,62 +77,6 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
     let smallest = plan.smallest_lossless_frame();
     let control = (listener, smallest, applying);
     start(config, (memory, pools), opened, (profile, notes), control)
-}
-
-fn reserve_memory(
-    config: &Config,
-    spec: &holdfast_core::profile::ProfileSpec,
-    workers: usize,
-) -> Result<(Memory, Vec<XskPool>), Failure> {
-    let need = |port: &PortDoc| PortNeed {
-        queues: port.queues.unwrap_or(1).max(1),
-        rings: rings(&config.switch.rings),
-    };
-    let needs: Vec<PortNeed> = config.switch.ports.iter().map(need).collect();
-    // A frame goes home to its worker, so each worker must be able to have all cells' frames.
-    let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
-    let each = u32::try_from(each)?;
-    let layout = Layout::new(vec![each; workers])?;
-    layout.check(u64::from(each))?;
-    Ok(Memory::new(&layout)?)
-}
-
-fn rings(doc: &switch_doc::RingsDoc) -> RingSizes {
-    RingSizes { rx: doc.rx, fill: doc.rx, tx: doc.tx, completion: doc.tx }
-}
-
-fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, Failure> {
-    let port = PortConfig {
-        netns: Netns::parse(doc.netns.as_deref()),
-        ifname: doc.ifname.clone(),
-        queues: doc.queues,
-        rings: rings(&config.switch.rings),
-        mtu: doc.mtu.map(u32::from),
-        xdp: match doc.xdp {
-            XdpDoc::Auto => XdpPreference::Auto,
-            XdpDoc::Native => XdpPreference::Native,
-            XdpDoc::Generic => XdpPreference::Generic,
-        },
-        copy: if doc.zero_copy { CopyPreference::Auto } else { CopyPreference::Copy },
-        lossless: LosslessMap::default(),
-    };
-    let (io, guard) = open_port(memory, &port)?;
-    let status = guard.status();
-    log::info!(
-        "port {}: {} {:?}, {} queues, MTU {}, {}",
-        doc.name,
-        status.driver,
-        status.xdp,
-        status.queues,
-        status.mtu,
-        status.mac
-    );
-    for change in &status.changes {
-        let (device, what, from, to) = (&change.device, &change.what, &change.from, &change.to);
-        log::info!("port {}: {device}: {what} {from} -> {to}", doc.name);
-    }
-    status.notes.iter().for_each(|note| log::warn!("port {}: {note}", doc.name));
-    Ok(Opened { io, guard })
 }
 
 fn place(config: &Config, number: usize, workers: usize) -> PortPlace {

@@ -7,6 +7,7 @@ mod config;
 mod control;
 mod link_events;
 mod mailbox;
+mod opening;
 mod report;
 mod shedding;
 mod switch;

@@ -100,3 +100,34 @@ fn a_boot_that_runs_out_of_descriptors_ends_in_order() -> TestResult {
         Ok(())
     })
 }
+
+/// What only a look at the netdevs can tell is said with the line of the switch file, before memory
+/// is reserved for it: 64 rings of the longest kind would be 8 GiB.
+#[test]
+fn a_netdev_that_does_not_fit_is_named_by_file_line_and_port() -> TestResult {
+    in_lab(&LabPlan::star(2), |lab| {
+        let (config, _) = end_switch(lab)?;
+        let before = settings(lab)?;
+        let text = std::fs::read_to_string(&config)?;
+        let ifname = "ifname = \"h2\"\n";
+        let line = text.lines().position(|line| line == ifname.trim_end()).unwrap_or_default() + 1;
+        let queues = format!("{ifname}queues = 64\n");
+        let rings = "[rings]\nrx = 32768\n";
+        let cases = [
+            (text.replace(ifname, "ifname = \"nosuch\"\n"), line, "ifname: ", "no such netdev"),
+            // Not a line of its own: its section's.
+            (text.replace(ifname, "ifname = \"lo\"\n"), line - 3, "mtu: ", "(value 65536, limit "),
+            (text.replace(ifname, &queues) + rings, line + 1, "queues: ", "(value 64, limit 1)"),
+        ];
+        for (text, line, key, what) in cases {
+            std::fs::write(&config, text)?;
+            let boot = Command::new(binaries::find(binaries::DATAPLANE)?).arg(&config).output()?;
+            let said = String::from_utf8_lossy(&boot.stderr);
+            assert_eq!(boot.status.code(), Some(1), "{said}");
+            let place = format!("{}:{line}: port.h2.{key}", config.display());
+            assert!(said.contains(&place) && said.contains(what), "{place} in {said}");
+            assert_eq!(changed(lab, &before)?, [""; 0]);
+        }
+        Ok(())
+    })
+}
