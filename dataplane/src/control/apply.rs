@@ -108,9 +108,11 @@ impl<P: PortIo + 'static> Console<P> {
             let total = self.board.profile.spec().total;
             doc.buffer.total = TotalAmount::Of(CellAmount::Cells(total.0.into()));
         }
-        resolve(&doc, &self.applying.facts).map_err(|error| match error {
-            PlanError::Value(finding) => source.locate(finding).into(),
-            error => error.into(),
+        let plan = resolve(&doc, &self.applying.facts);
+        let fits = plan.and_then(|plan| plan.profile(self.generation + 1).map(|_| plan));
+        fits.map_err(|error| match error {
+            PlanError::UnknownPort { .. } => error.into(),
+            error => source.locate(error.finding(&self.board.port_names())).into(),
         })
     }
 

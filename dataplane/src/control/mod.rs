@@ -11,6 +11,7 @@ mod client;
 mod console;
 mod dispatch;
 mod listener;
+mod log_lines;
 mod server;
 
 #[cfg(test)]
