@@ -3,6 +3,7 @@
 
 use crate::mailbox::{Doorbell, Mailbox};
 use holdfast_core::ids::{PortId, MAX_PORTS};
+use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
@@ -133,9 +134,10 @@ impl WorkerThread {
             std::array::from_fn(|_| ports.next())
         };
         for id in ids.into_iter().flatten() {
-            let losses = self.worker.port_mut(id).map(|port| port.io().losses());
-            // A socket that is broken has nothing to say; its port is down then.
-            if let Some(Ok(losses)) = losses {
+            // Not of a port that is down: while its netdev is being removed, the kernel may hold
+            // whoever asks until that is done. What was lost by then is read when it is up again.
+            let up = self.worker.port_mut(id).filter(|port| port.io().is_up());
+            if let Some(Ok(losses)) = up.map(|port| port.io().losses()) {
                 self.worker.count_losses(id, losses);
             }
         }
