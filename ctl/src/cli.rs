@@ -332,7 +332,7 @@ pub(crate) struct SetWredArguments {
     #[arg(long)]
     pub kmax: Option<CellAmount>,
     /// Probability at kmax, 0..1.
-    #[arg(long)]
+    #[arg(long, value_parser = probability)]
     pub pmax: Option<f64>,
     /// Where the depth is taken.
     #[arg(long)]
@@ -393,4 +393,12 @@ pub(crate) struct TraceArguments {
     /// Go on until interrupted.
     #[arg(long)]
     pub follow: bool,
+}
+
+/// A probability; JSON has no other numbers than finite ones.
+fn probability(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| "write a probability from 0 to 1, such as 0.2".to_owned())
 }

@@ -75,12 +75,17 @@ fn resume_level(pg: &PgSpec, xoff: Cells) -> Cells {
 /// B05 and B04: 0 < XON < XOFF < limit. With `xoff = "limit"` there is no level to compare.
 fn check_marks(key: &str, pg: &PgSpec, pool: Cells) -> Result<(), Finding> {
     let Xoff::At(xoff) = pg.xoff else { return Ok(()) };
+    if xoff.0 < 2 {
+        let message = "XOFF leaves no level for XON below it";
+        let fix = "use 40..70 % of the limit";
+        return Err(Finding::new(format!("{key}.xoff"), message, fix).numbers(xoff.0, "at least 2"));
+    }
     let (Xon::Offset(xon) | Xon::Absolute(xon)) = pg.xon;
     if xon == Cells::ZERO || xon >= xoff {
         let message = "XON must lie between 0 and XOFF";
         let fix = "as an offset about 25 % of XOFF, as a level about 75 %";
         let finding = Finding::new(format!("{key}.xon"), message, fix);
-        return Err(finding.numbers(xon.0, format!("1..{}", xoff.0.saturating_sub(1))));
+        return Err(finding.numbers(xon.0, format!("1..{}", xoff.0 - 1)));
     }
     let limit = q_limit(pg.limit, pool);
     if xoff >= limit {
