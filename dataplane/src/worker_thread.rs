@@ -200,8 +200,8 @@ impl WorkerThread {
     }
 }
 
-/// All workers' threads. Dropping it ends them in order: they drain, their ports are closed and they
-/// are joined.
+/// All workers' threads. Dropping it ends them in order: they drain, close their ports and are
+/// joined.
 pub struct WorkerThreads {
     stop: Arc<AtomicBool>,
     doors: Vec<Arc<Doorbell>>,

@@ -167,10 +167,8 @@ mod tests {
         stream.write_all(Response::error(None, body).to_line().as_bytes()).unwrap();
         drop(stream);
         let answer = client.call::<PongReply>(Call::Ping(Ping {}));
-        assert!(
-            matches!(&answer, Err(ClientError::Refused(body)) if body.code == ErrorCode::Unavailable),
-            "{answer:?}"
-        );
+        let Err(ClientError::Refused(body)) = &answer else { panic!("{answer:?}") };
+        assert_eq!(body.code, ErrorCode::Unavailable);
         // Without a word it is a broken connection.
         let mut client = Client::connect(&path).unwrap();
         drop(listener.accept().unwrap());

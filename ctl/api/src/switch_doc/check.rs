@@ -34,7 +34,7 @@ pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
     unique_statics(&doc.fdb.statics)
 }
 
-/// Sizes that a table can have: others would be rounded up, and `show fdb` would say another number.
+/// Sizes that a table can have: others would be rounded up, and the file would say another number.
 fn fdb_size(size: u32) -> Result<(), Finding> {
     within("fdb.size", u64::from(size), 512, 1 << 20)?;
     if size.is_power_of_two() {
