@@ -391,7 +391,7 @@ pub(crate) struct SetWredArguments {
     #[arg(long)]
     pub kmax: Option<CellAmount>,
     /// Probability at kmax, 0..1.
-    #[arg(long)]
+    #[arg(long, value_parser = probability)]
     pub pmax: Option<f64>,
     /// Where the depth is taken.
     #[arg(long)]
@@ -490,4 +490,12 @@ fn link(text: &str) -> Result<(String, String), String> {
     let ends = text.split_once('=').filter(|(one, other)| !one.is_empty() && !other.is_empty());
     ends.map(|(one, other)| (one.to_owned(), other.to_owned()))
         .ok_or_else(|| "write a port, = and the peer's port, such as h1=p4".to_owned())
+}
+
+/// A probability; JSON has no other numbers than finite ones.
+fn probability(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| "write a probability from 0 to 1, such as 0.2".to_owned())
 }

@@ -289,6 +289,19 @@ fn exit_codes_tell_refused_usage_and_unreachable_apart() {
     assert_eq!(nobody.status.code(), Some(3));
 }
 
+/// JSON has no such numbers: they would reach the switch as `null`, which is "as it was".
+#[test]
+fn a_probability_is_one_before_it_is_sent() {
+    let switch = ExampleSwitch::start();
+    for pmax in ["nan", "inf", "1.5", "-0.1", "x"] {
+        let output = switch.run(&["set", "wred", "3", &format!("--pmax={pmax}")]);
+        assert_eq!(output.status.code(), Some(2), "{pmax}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("write a probability from 0 to 1"), "{said}");
+    }
+    assert!(switch.asked.try_recv().is_err(), "nothing is asked of the switch");
+}
+
 #[test]
 fn every_command_has_an_example_in_its_help() {
     let none = Path::new("/nonexistent");

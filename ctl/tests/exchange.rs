@@ -168,6 +168,6 @@ fn refused_files_exit_1_and_unclear_arguments_2() {
     let few =
         holdfast(&["import", &device("broadcom_th.json"), "--cells", "58900", "-o", &written]);
     assert_eq!(few.status.code(), Some(1));
-    assert!(err(&few).contains("ingress parts need"), "{}", err(&few));
+    assert!(err(&few).contains("ingress parts exceed"), "{}", err(&few));
     assert!(!Path::new(&written).exists());
 }

@@ -1,13 +1,14 @@
 //! From two files to a running switch, and back to a quiet machine.
 
 use crate::config::Config;
-use crate::control::{self, Applying, Control, ControlSettings, Keeper};
+use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
 use crate::link_events::LinkWatcher;
-use crate::mailbox::{Doorbell, Mailbox, Workers};
+use crate::mailbox::{Mailbox, Workers};
+use crate::opening::{look_at_all, mtu, open, Opened};
 use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
-use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread};
-use holdfast_api::switch_doc::{self, PortDoc, XdpDoc};
+use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads};
+use holdfast_api::switch_doc;
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
 use holdfast_core::fdb::Fdb;
@@ -17,19 +18,14 @@ use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
-use holdfast_core::units::{Cells, Time};
+use holdfast_core::units::Time;
 use holdfast_core::worker::WorkerParts;
 use holdfast_plan::ProfilePlan;
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{
-    chunks_needed, clock, open_port, CopyPreference, Layout, LosslessMap, Memory, Netns,
-    PortConfig, PortGuard, PortNeed, RingSizes, XdpPreference, XskPool, XskPort,
-};
+use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// WRED starts from this: a switch marks the same frames of the same traffic in every run.
@@ -39,37 +35,35 @@ type Failure = Box<dyn Error>;
 
 /// The running switch; [`Running::shut_down`] ends it in order.
 pub struct Running {
-    stop: Arc<AtomicBool>,
-    doors: Vec<Arc<Doorbell>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: WorkerThreads,
     control: Control,
     links: LinkWatcher,
     /// The frames' memory outlives every socket.
     _memory: Memory,
 }
 
-/// A port between being opened and being given to its worker.
-struct Opened {
-    io: XskPort,
-    guard: PortGuard,
-}
-
-/// Boots a switch from its files. Whatever fails, what was changed is put back.
+/// Boots a switch from its files. Whatever fails, what was started ends and what was changed is
+/// put back.
 ///
 /// # Errors
 /// The first thing that fails, in words for the operator.
 pub fn boot(config: Config) -> Result<Running, Failure> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = config.workers(cores);
-    let draft = config.plan(|_| None)?;
-    let (memory, pools) = reserve_memory(&config, draft.spec(), workers)?;
+    // First of all: a second instance of a running switch must not touch its ports.
+    let listener = Listener::bind(config.switch.socket_path())?;
+    let seen = look_at_all(&config)?;
+    let draft = config.plan(|n| seen.get(n).map(|seen| seen.mtu))?;
+    let layout = config.layout(draft.spec(), |n| seen.get(n).map(|seen| seen.queues))?;
+    let (memory, pools) = Memory::new(&layout)?;
     let opened = config
         .switch
         .ports
         .iter()
         .map(|port| open(&memory, &config, port))
         .collect::<Result<Vec<_>, Failure>>()?;
-    let mtu_of = |n: usize| opened.get(n).map(|o: &Opened| o.guard.status().mtu as u16);
+    let mtus = config.switch.ports.iter().zip(&opened);
+    let mtus = mtus.map(|(doc, port)| mtu(&config, doc, port.guard.status().mtu));
+    let mtus = mtus.collect::<Result<Vec<u16>, Failure>>()?;
+    let mtu_of = |n: usize| mtus.get(n).copied();
     let plan = config.plan(mtu_of)?;
     let notes: Vec<String> = config.notes.iter().cloned().chain(control::notes_on(&plan)).collect();
     notes.iter().for_each(|note| log::warn!("profile {}: {note}", config.profile.name));
@@ -81,63 +75,7 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         log::warn!("the profile is not kept for the next start: {error}");
     }
     let applying = Applying { facts: config.facts(mtu_of), keeper, shedding };
-    start(config, (memory, pools), opened, (profile, notes), (&plan, applying))
-}
-
-fn reserve_memory(
-    config: &Config,
-    spec: &holdfast_core::profile::ProfileSpec,
-    workers: usize,
-) -> Result<(Memory, Vec<XskPool>), Failure> {
-    let need = |port: &PortDoc| PortNeed {
-        queues: port.queues.unwrap_or(1).max(1),
-        rings: rings(&config.switch.rings),
-    };
-    let needs: Vec<PortNeed> = config.switch.ports.iter().map(need).collect();
-    // A frame goes home to its worker, so each worker must be able to have all cells' frames.
-    let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
-    let each = u32::try_from(each)?;
-    let layout = Layout::new(vec![each; workers])?;
-    layout.check(u64::from(each))?;
-    Ok(Memory::new(&layout)?)
-}
-
-fn rings(doc: &switch_doc::RingsDoc) -> RingSizes {
-    RingSizes { rx: doc.rx, fill: doc.rx, tx: doc.tx, completion: doc.tx }
-}
-
-fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, Failure> {
-    let port = PortConfig {
-        netns: Netns::parse(doc.netns.as_deref()),
-        ifname: doc.ifname.clone(),
-        queues: doc.queues,
-        rings: rings(&config.switch.rings),
-        mtu: doc.mtu.map(u32::from),
-        xdp: match doc.xdp {
-            XdpDoc::Auto => XdpPreference::Auto,
-            XdpDoc::Native => XdpPreference::Native,
-            XdpDoc::Generic => XdpPreference::Generic,
-        },
-        copy: if doc.zero_copy { CopyPreference::Auto } else { CopyPreference::Copy },
-        lossless: LosslessMap::default(),
-    };
-    let (io, guard) = open_port(memory, &port)?;
-    let status = guard.status();
-    log::info!(
-        "port {}: {} {:?}, {} queues, MTU {}, {}",
-        doc.name,
-        status.driver,
-        status.xdp,
-        status.queues,
-        status.mtu,
-        status.mac
-    );
-    for change in &status.changes {
-        let (device, what, from, to) = (&change.device, &change.what, &change.from, &change.to);
-        log::info!("port {}: {device}: {what} {from} -> {to}", doc.name);
-    }
-    status.notes.iter().for_each(|note| log::warn!("port {}: {note}", doc.name));
-    Ok(Opened { io, guard })
+    start(config, (memory, pools), opened, (profile, notes), (&plan, applying, listener))
 }
 
 fn place(config: &Config, number: usize, workers: usize) -> PortPlace {
@@ -203,7 +141,6 @@ struct Assembly {
     /// Frames that can be under way at once: what no queue and no ring must be too small for.
     frames: usize,
     stats: Vec<Arc<WorkerStats>>,
-    stop: Arc<AtomicBool>,
 }
 
 /// Opened ports, dealt out.
@@ -219,25 +156,27 @@ fn start(
     (memory, pools): (Memory, Vec<XskPool>),
     opened: Vec<Opened>,
     (profile, notes): (Arc<Profile>, Vec<String>),
-    (plan, applying): (&ProfilePlan, Applying),
+    (plan, applying, listener): (&ProfilePlan, Applying, Listener),
 ) -> Result<Running, Failure> {
     let assembly = assemble(&config, memory, profile, pools.len())?;
-    let dealt = deal(&config, &assembly, opened, pools.len());
     let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
-    let doors = workers.doors();
-    let threads = start_workers(&config, &assembly, dealt.owned, pools, (mailboxes, &doors))?;
-    let wake = doors.clone();
-    let links = LinkWatcher::start(config.switch.port_names(), dealt.guards, move || {
+    let wake = workers.doors();
+    let mut links = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
-    let Assembly { memory, profile, topology, shared, stats, stop, .. } = assembly;
+    let dealt = deal(&config, &assembly, opened, pools.len());
+    links.watch(dealt.guards)?;
+    // Made after `links`, and so ended before: sockets are closed when the links are put back.
+    let mut threads = WorkerThreads::new(workers.doors());
+    start_workers(&config, &assembly, dealt.owned, (pools, mailboxes), &mut threads)?;
+    let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
     let settings = ControlSettings {
-        socket: config.switch.socket_path(),
         chunks: u64::from(memory.chunks()),
         smallest_lossless_frame: plan.smallest_lossless_frame(),
         applying,
     };
-    let name = config.switch.name;
+    let (name, socket, count) =
+        (config.switch.name.clone(), config.switch.socket_path(), stats.len());
     let switch = Switch {
         name: name.clone(),
         workers,
@@ -251,16 +190,15 @@ fn start(
         stats,
         started: Instant::now(),
     };
-    let socket = settings.socket.clone();
-    let control = control::spawn(switch, settings)?;
+    let control = control::spawn(switch, settings, listener)?;
     log::info!(
         "switch {name}: profile {}, {} ports, {} workers, control socket {}",
         config.profile.name,
         plan.port_names().len(),
-        threads.len(),
+        count,
         socket.display()
     );
-    Ok(Running { stop, doors, threads, control, links, _memory: memory })
+    Ok(Running { threads, control, links, _memory: memory })
 }
 
 fn assemble(
@@ -282,7 +220,6 @@ fn assemble(
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),
-        stop: Arc::new(AtomicBool::new(false)),
         memory,
         profile,
     })
@@ -318,12 +255,11 @@ fn start_workers(
     config: &Config,
     assembly: &Assembly,
     owned: Vec<Vec<Port<XskPort>>>,
-    pools: Vec<XskPool>,
-    (mailboxes, doors): (Vec<Mailbox<LiveWorker>>, &[Arc<Doorbell>]),
-) -> Result<Vec<JoinHandle<()>>, Failure> {
+    (pools, mailboxes): (Vec<XskPool>, Vec<Mailbox<LiveWorker>>),
+    threads: &mut WorkerThreads,
+) -> Result<(), Failure> {
     let rings = hand_over_rings(pools.len(), assembly.frames);
     let each = owned.into_iter().zip(pools).zip(rings).zip(mailboxes).zip(&assembly.stats);
-    let mut threads = Vec::new();
     for (number, ((((ports, pool), (inboxes, outboxes)), mailbox), stats)) in each.enumerate() {
         let parts = WorkerParts {
             id: WorkerId::new(number as u8).unwrap_or_default(),
@@ -336,19 +272,17 @@ fn start_workers(
             outboxes,
             trace_capacity: config.switch.trace.events as usize,
         };
-        let ends = (Arc::clone(stats), Arc::clone(&assembly.stop));
-        threads.push(start_worker(parts, mailbox, doors.to_vec(), ends)?);
+        start_worker(parts, mailbox, Arc::clone(stats), threads)?;
     }
-    Ok(threads)
+    Ok(())
 }
 
 fn start_worker(
     parts: WorkerParts<XskPort>,
     mailbox: Mailbox<LiveWorker>,
-    doors: Vec<Arc<Doorbell>>,
-    (stats, stop): (Arc<WorkerStats>, Arc<AtomicBool>),
-) -> Result<JoinHandle<()>, Failure> {
-    let number = parts.id.index();
+    stats: Arc<WorkerStats>,
+    threads: &mut WorkerThreads,
+) -> Result<(), Failure> {
     let mut sockets: Vec<OwnedFd> = Vec::new();
     for port in &parts.ports {
         for fd in port.io().fds() {
@@ -356,7 +290,7 @@ fn start_worker(
         }
     }
     let worker = LiveWorker::new(parts);
-    let thread = WorkerThread {
+    threads.start(|doors, stop| WorkerThread {
         worker,
         mailbox,
         doors,
@@ -365,9 +299,7 @@ fn start_worker(
         stop,
         cpu: None,
         next_losses: Time::default(),
-    };
-    let spawn = std::thread::Builder::new().name(format!("worker{number}"));
-    Ok(spawn.spawn(move || thread.run())?)
+    })
 }
 
 impl Running {
@@ -375,17 +307,9 @@ impl Running {
     /// the links get their settings back (SPEC 14).
     pub fn shut_down(self) {
         let start = clock::now();
-        self.stop.store(true, Ordering::Release);
-        self.doors.iter().for_each(|door| door.bell().ring());
-        for thread in self.threads {
-            if thread.join().is_err() {
-                log::error!("a worker had ended by a panic");
-            }
-        }
+        drop(self.threads);
         log::info!("drained after {} us", clock::now().since(start).0 / 1_000);
         self.control.stop();
-        for mut guard in self.links.stop() {
-            guard.restore();
-        }
+        drop(self.links);
     }
 }

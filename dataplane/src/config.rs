@@ -1,37 +1,17 @@
 //! The two files of the switch, read and checked together (SPEC 10).
 
-use holdfast_api::doc::{DocError, Source};
+use holdfast_api::doc::{DocError, Finding, Source};
 use holdfast_api::last_good::{self, sha256, LastGood};
 use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_api::switch_doc::{SwitchDoc, Workers};
-use holdfast_plan::{resolve, PlanError, ProfilePlan, SwitchFacts};
+use holdfast_core::profile::ProfileSpec;
+use holdfast_core::units::Cells;
+use holdfast_plan::{resolve, ProfilePlan, SwitchFacts};
+use holdfast_xsk::{chunks_needed, Layout, PortNeed, RingSizes};
 use std::path::Path;
-use thiserror::Error;
 
-/// The MTU that a plan assumes for a netdev before it is opened: Ethernet's own.
+/// The MTU that a plan assumes for a netdev before it is looked at: Ethernet's own.
 const ASSUMED_MTU: u16 = 1500;
-
-/// What is wrong with the files. Nothing was started.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The switch file or the profile can't be read, or says something wrong.
-    #[error(transparent)]
-    Document(Box<DocError>),
-    /// The profile doesn't fit the switch.
-    #[error("{file}: {error}")]
-    Plan {
-        /// The profile's file.
-        file: String,
-        /// What doesn't fit.
-        error: Box<PlanError>,
-    },
-}
-
-impl From<DocError> for ConfigError {
-    fn from(error: DocError) -> Self {
-        Self::Document(Box::new(error))
-    }
-}
 
 /// Lines of the last good profile's file before the profile itself.
 const KEPT_HEAD: &str = "\n\n\n";
@@ -45,6 +25,8 @@ pub struct Config {
     /// Why another profile was taken than the file that the switch file names; one sentence each.
     pub notes: Vec<String>,
     source: Source,
+    /// The switch file.
+    switch_file: Source,
     /// SHA-256 of the profile file that the switch file names; empty where it can't be read.
     boot_file: String,
 }
@@ -54,12 +36,13 @@ impl Config {
     /// whatever is wrong shows before anything is touched.
     ///
     /// # Errors
-    /// [`ConfigError`]: file, line, key and what to do.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let switch = SwitchDoc::load(&Source::read(path)?)?;
+    /// [`DocError`]: file, line, key and what to do.
+    pub fn load(path: &Path) -> Result<Self, DocError> {
+        let switch_file = Source::read(path)?;
+        let switch = SwitchDoc::load(&switch_file)?;
         let source = Source::read(&switch.profile_path(path))?;
         let boot_file = sha256(source.text());
-        Self::with(switch, source, boot_file)
+        Self::with((switch, switch_file), source, boot_file)
     }
 
     /// As [`Config::load`], for a switch that must come up: with the profile that was in force last
@@ -67,9 +50,10 @@ impl Config {
     /// profile was applied (SPEC 11).
     ///
     /// # Errors
-    /// [`ConfigError`] of the switch file; of the profile file, if no last good profile fits either.
-    pub fn load_for_boot(path: &Path) -> Result<Self, ConfigError> {
-        let switch = SwitchDoc::load(&Source::read(path)?)?;
+    /// [`DocError`] of the switch file; of the profile file, if no last good profile fits either.
+    pub fn load_for_boot(path: &Path) -> Result<Self, DocError> {
+        let switch_file = Source::read(path)?;
+        let switch = SwitchDoc::load(&switch_file)?;
         let file = Source::read(&switch.profile_path(path));
         let boot_file = file.as_ref().map(|file| sha256(file.text())).unwrap_or_default();
         let state = switch.state_path();
@@ -82,13 +66,15 @@ impl Config {
             let name = state.join(last_good::FILE).display().to_string();
             let newer = kept.boot_file == boot_file;
             let loaded = Source::new(name, format!("{KEPT_HEAD}{}", kept.text));
-            (newer, Self::with(switch.clone(), loaded, boot_file.clone()))
+            let both = (switch.clone(), switch_file.clone());
+            (newer, Self::with(both, loaded, boot_file.clone()))
         });
         let named = |error: &dyn std::fmt::Display| {
             format!("the last good profile is in force, because {error}")
         };
-        let load_file =
-            |file: Result<Source, DocError>| Self::with(switch, file?, boot_file.clone());
+        let load_file = |file: Result<Source, DocError>| {
+            Self::with((switch, switch_file), file?, boot_file.clone())
+        };
         let mut config = match kept {
             Some((true, Ok(kept))) => {
                 if file.as_ref().is_ok_and(|file| file.text() != kept.profile_text()) {
@@ -111,10 +97,16 @@ impl Config {
         Ok(config)
     }
 
-    fn with(switch: SwitchDoc, source: Source, boot_file: String) -> Result<Self, ConfigError> {
+    fn with(
+        (switch, switch_file): (SwitchDoc, Source),
+        source: Source,
+        boot_file: String,
+    ) -> Result<Self, DocError> {
         let profile = ProfileDoc::load(&source)?;
-        let config = Self { switch, profile, notes: Vec::new(), source, boot_file };
-        config.plan(|_| None)?;
+        let notes = Vec::new();
+        let config = Self { switch, profile, notes, source, switch_file, boot_file };
+        let plan = config.plan(|_| None)?;
+        config.layout(plan.spec(), |_| None)?;
         Ok(config)
     }
 
@@ -137,21 +129,65 @@ impl Config {
         })
     }
 
-    /// Plans the profile; `mtu_of` knows a port's MTU by its number where the file has none.
+    /// Plans the profile, and holds it against what the core can run; `mtu_of` knows a port's MTU
+    /// by its number where the file has none.
     ///
     /// # Errors
-    /// [`ConfigError`], with the line of the profile where there is one.
-    pub fn plan(&self, mtu_of: impl Fn(usize) -> Option<u16>) -> Result<ProfilePlan, ConfigError> {
-        resolve(&self.profile, &self.facts(mtu_of)).map_err(|error| match error {
-            PlanError::Value(finding) => self.source.locate(finding).into(),
-            error => {
-                ConfigError::Plan { file: self.source.file().to_owned(), error: Box::new(error) }
-            }
+    /// [`DocError`] with the line of the profile.
+    pub fn plan(&self, mtu_of: impl Fn(usize) -> Option<u16>) -> Result<ProfilePlan, DocError> {
+        let plan = resolve(&self.profile, &self.facts(mtu_of));
+        let fits = plan.and_then(|plan| plan.profile(1).map(|_| plan));
+        fits.map_err(|error| self.source.locate(error.finding(&self.switch.port_names())))
+    }
+
+    /// How the frames' memory is dealt out to the workers: each can have all frames' chunks,
+    /// because a frame goes home to its worker. `queues_of` knows a port's RX queues by its number
+    /// where the file has none.
+    ///
+    /// # Errors
+    /// [`DocError`] with the line of the profile, where that is more than descriptors can name.
+    pub fn layout(
+        &self,
+        spec: &ProfileSpec,
+        queues_of: impl Fn(usize) -> Option<u32>,
+    ) -> Result<Layout, DocError> {
+        let rings = self.rings();
+        let ports = self.switch.ports.iter().enumerate();
+        let needs: Vec<PortNeed> = ports
+            .map(|(number, port)| {
+                let queues = port.queues.or_else(|| queues_of(number)).unwrap_or(1).max(1);
+                PortNeed { queues, rings }
+            })
+            .collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.workers(cores);
+        let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
+        let layout = Layout::new(vec![u32::try_from(each).unwrap_or(u32::MAX); workers]);
+        layout.map_err(|error| {
+            let parts = chunks_needed(Cells::ZERO, Cells::ZERO, &needs);
+            let message = format!(
+                "each of {workers} workers needs {each} chunks of memory: {} cells, {} flooded \
+                 copies, {parts} for rings; {error}",
+                spec.total.0, spec.flood_limit
+            );
+            let fix = "make the buffer smaller, or workers, rings.rx or queues in the switch file";
+            self.source.locate(Finding::new("buffer.total", message, fix))
         })
     }
 
+    /// Descriptor rings of each socket.
+    pub fn rings(&self) -> RingSizes {
+        let doc = &self.switch.rings;
+        RingSizes { rx: doc.rx, fill: doc.rx, tx: doc.tx, completion: doc.tx }
+    }
+
+    /// A finding about the switch file, with its line there.
+    pub fn locate(&self, finding: Finding) -> DocError {
+        self.switch_file.locate(finding)
+    }
+
     /// Worker threads on a machine with so many cores (DESIGN 5).
-    pub fn workers(&self, cores: usize) -> usize {
+    fn workers(&self, cores: usize) -> usize {
         match self.switch.workers {
             Workers::Count(count) => count as usize,
             Workers::Auto => cores.saturating_sub(1).clamp(1, self.switch.ports.len().clamp(1, 16)),
@@ -197,7 +233,7 @@ mod tests {
         )
     }
 
-    fn boot(folder: &TempDir) -> Result<Config, ConfigError> {
+    fn boot(folder: &TempDir) -> Result<Config, DocError> {
         Config::load_for_boot(&folder.path().join("switch.toml"))
     }
 
@@ -213,6 +249,46 @@ mod tests {
         let boot_file = config.last_good().boot_file;
         let kept = LastGood { text: profile(name), boot_file };
         kept.write(&folder.path().join("state")).unwrap();
+    }
+
+    fn check(folder: &TempDir) -> String {
+        Config::load(&folder.path().join("switch.toml")).map_or_else(
+            |error| error.to_string(),
+            |config| panic!("{} was accepted", config.profile.name),
+        )
+    }
+
+    /// What a boot would refuse is refused before, with file, line and key (SPEC 10).
+    #[test]
+    fn a_check_refuses_what_a_boot_would() {
+        let folder = files("file");
+        let path = folder.path().join("profile.toml");
+        let file = path.display();
+        let refused = |text: String, wanted: &str| {
+            fs::write(&path, text).unwrap();
+            let said = check(&folder);
+            assert!(said.starts_with(&format!("{file}:{wanted}")), "{said}");
+        };
+        let with = |more: &str| format!("{}{more}", profile("p"));
+        for total in ["0", "100", "4294967295"] {
+            refused(with(&format!("[buffer]\ntotal = {total}\n")), "14: buffer.total: ");
+        }
+        refused(with("[buffer]\nspare = 4294967295\n"), "13: buffer.total: out of range (value ");
+        let huge = with("[buffer]\ntotal = 100000000\n").replace("6000", "2147483648");
+        refused(huge, "14: buffer.total: ");
+        let rates = "[port.p.queue.3]\nmin_rate = \"2G\"\nmax_rate = \"1G\"\n";
+        refused(with(rates), "14: port.p.queue.3.min_rate: 2000000000 bit/s is above max_rate ");
+        // The most cells that there can be, and rings on top.
+        refused(with("[buffer]\ntotal = 4194304\n"), "14: buffer.total: each of ");
+        fs::write(&path, profile("p")).unwrap();
+        let switch = folder.path().join("switch.toml");
+        let text = fs::read_to_string(&switch).unwrap();
+        fs::write(&switch, text.replace("speed", "queues = 64\nspeed") + "[rings]\nrx = 32768\n")
+            .unwrap();
+        // 64 rings of 32768 are 2^21 chunks, which two workers can't have each.
+        let both = "workers = 2\n";
+        fs::write(&switch, format!("{both}{}", fs::read_to_string(&switch).unwrap())).unwrap();
+        assert!(check(&folder).contains(": buffer.total: each of 2 workers needs "));
     }
 
     #[test]

@@ -3,53 +3,79 @@
 //! Workers see a link's state by an atomic in each step; this thread is who writes it, from the
 //! kernel's messages.
 
+use crossbeam::channel::{bounded, Sender};
 use holdfast_xsk::{wait, Bell, LinkEvent, PortGuard, XskError};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// The running watch. [`LinkWatcher::stop`] gives the guards back, in the order of the ports.
+/// The running watch. Dropping it ends the watch and puts the links' settings back.
 pub struct LinkWatcher {
     stop: Arc<AtomicBool>,
     bell: Arc<Bell>,
-    thread: JoinHandle<Vec<PortGuard>>,
+    hand_over: Sender<Vec<PortGuard>>,
+    thread: Option<JoinHandle<Vec<PortGuard>>>,
 }
 
 impl LinkWatcher {
-    /// Starts watching; `wake` is called after each piece of news, so that a sleeping worker looks.
+    /// Starts a watch that waits for what to watch; `wake` is called after each piece of news, so
+    /// that a sleeping worker looks.
     ///
     /// # Errors
     /// [`XskError`] where the system gives no eventfd or thread.
     pub fn start(
         names: Vec<String>,
-        mut guards: Vec<PortGuard>,
         wake: impl Fn() + Send + 'static,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(Bell::new()?);
         let (end, door) = (Arc::clone(&stop), Arc::clone(&bell));
+        let (hand_over, take_over) = bounded::<Vec<PortGuard>>(1);
         let thread = std::thread::Builder::new().name("links".to_owned()).spawn(move || {
+            let mut guards = Vec::new();
             while !end.load(Ordering::Acquire) {
                 if let Err(error) = sleep(&guards, &door) {
                     log::warn!("links are no longer watched: {error}");
                     break;
+                }
+                // Before looking: what is handed over from here on rings anew.
+                door.clear();
+                if let Ok(given) = take_over.try_recv() {
+                    guards = given;
                 }
                 for (guard, name) in guards.iter_mut().zip(&names) {
                     guard.take_link_events().iter().for_each(|event| say(name, event));
                 }
                 wake();
             }
+            guards.extend(take_over.try_iter().flatten());
             guards
         })?;
-        Ok(Self { stop, bell, thread })
+        Ok(Self { stop, bell, hand_over, thread: Some(thread) })
     }
 
-    /// Ends the watch.
-    pub fn stop(self) -> Vec<PortGuard> {
+    /// Watches these from now on, in the order of the names.
+    ///
+    /// # Errors
+    /// If the thread has ended already; then their settings are back.
+    pub fn watch(&mut self, guards: Vec<PortGuard>) -> Result<(), Box<dyn std::error::Error>> {
+        self.hand_over
+            .try_send(guards)
+            .map_err(|_| "links can't be watched: the watch has ended")?;
+        self.bell.ring();
+        Ok(())
+    }
+}
+
+impl Drop for LinkWatcher {
+    fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.bell.ring();
-        self.thread.join().unwrap_or_default()
+        let guards = self.thread.take().and_then(|thread| thread.join().ok());
+        for mut guard in guards.into_iter().flatten() {
+            guard.restore();
+        }
     }
 }
 

@@ -7,13 +7,14 @@ mod config;
 mod control;
 mod link_events;
 mod mailbox;
+mod opening;
 mod report;
 mod shedding;
 mod switch;
 mod worker_thread;
 
 use clap::Parser;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::error::Error;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ fn with_causes(error: &dyn Error) -> String {
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     // Before any thread starts, so that a signal during boot is not lost.
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     if arguments.check {
         println!("{}", config::Config::load(&arguments.config)?.summary());
         return Ok(());

@@ -3,6 +3,7 @@
 
 use crate::mailbox::{Doorbell, Mailbox};
 use holdfast_core::ids::{PortId, MAX_PORTS};
+use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
@@ -10,6 +11,7 @@ use holdfast_xsk::{clock, XskPort};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A worker with real ports.
@@ -132,9 +134,10 @@ impl WorkerThread {
             std::array::from_fn(|_| ports.next())
         };
         for id in ids.into_iter().flatten() {
-            let losses = self.worker.port_mut(id).map(|port| port.io().losses());
-            // A socket that is broken has nothing to say; its port is down then.
-            if let Some(Ok(losses)) = losses {
+            // Not of a port that is down: while its netdev is being removed, the kernel may hold
+            // whoever asks until that is done. What was lost by then is read when it is up again.
+            let up = self.worker.port_mut(id).filter(|port| port.io().is_up());
+            if let Some(Ok(losses)) = up.map(|port| port.io().losses()) {
                 self.worker.count_losses(id, losses);
             }
         }
@@ -194,6 +197,47 @@ impl WorkerThread {
             }
         }
         self.worker.discard_queued();
+    }
+}
+
+/// All workers' threads. Dropping it ends them in order: they drain, close their ports and are
+/// joined.
+pub struct WorkerThreads {
+    stop: Arc<AtomicBool>,
+    doors: Vec<Arc<Doorbell>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl WorkerThreads {
+    /// No thread yet; `doors` are those of all workers that will be.
+    pub fn new(doors: Vec<Arc<Doorbell>>) -> Self {
+        Self { stop: Arc::new(AtomicBool::new(false)), doors, threads: Vec::new() }
+    }
+
+    /// Starts the next worker, made with all doors and the flag that ends it.
+    ///
+    /// # Errors
+    /// The system's, where it gives no thread.
+    pub fn start(
+        &mut self,
+        make: impl FnOnce(Vec<Arc<Doorbell>>, Arc<AtomicBool>) -> WorkerThread,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let thread = make(self.doors.clone(), Arc::clone(&self.stop));
+        let spawn = std::thread::Builder::new().name(format!("worker{}", self.threads.len()));
+        self.threads.push(spawn.spawn(move || thread.run())?);
+        Ok(())
+    }
+}
+
+impl Drop for WorkerThreads {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.doors.iter().for_each(|door| door.bell().ring());
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("a worker had ended by a panic");
+            }
+        }
     }
 }
 

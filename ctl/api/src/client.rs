@@ -97,8 +97,14 @@ impl Client {
         self.next_id += 1;
         let mut line = Request { id, call }.to_line();
         line.push('\n');
-        self.stream.write_all(line.as_bytes()).map_err(|source| self.broken(name, source))?;
-        let line = self.read_line(name)?;
+        let line = match self.stream.write_all(line.as_bytes()) {
+            Ok(()) => self.read_line(name)?,
+            // A switch that has no place for us has said so and hung up: its word is waiting.
+            Err(source) if is_hung_up(&source) => {
+                self.read_line(name).map_err(|_| self.broken(name, source))?
+            }
+            Err(source) => return Err(self.broken(name, source)),
+        };
         let response: Response = serde_json::from_slice(&line)
             .map_err(|error| self.not_an_answer(name, error.to_string()))?;
         match response.outcome {
@@ -136,5 +142,37 @@ impl Client {
 
     fn not_an_answer(&self, call: &'static str, why: String) -> ClientError {
         ClientError::NotAnAnswer { path: self.path.clone(), call, why }
+    }
+}
+
+fn is_hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ErrorCode, Ping, PongReply};
+    use std::os::unix::net::UnixListener;
+
+    /// SPEC 11: a refusal is exit code 1, not "unreachable".
+    #[test]
+    fn a_word_said_before_hanging_up_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut client = Client::connect(&path).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let body = ErrorBody::new(ErrorCode::Unavailable, "too many clients");
+        stream.write_all(Response::error(None, body).to_line().as_bytes()).unwrap();
+        drop(stream);
+        let answer = client.call::<PongReply>(Call::Ping(Ping {}));
+        let Err(ClientError::Refused(body)) = &answer else { panic!("{answer:?}") };
+        assert_eq!(body.code, ErrorCode::Unavailable);
+        // Without a word it is a broken connection.
+        let mut client = Client::connect(&path).unwrap();
+        drop(listener.accept().unwrap());
+        let answer = client.call::<PongReply>(Call::Ping(Ping {}));
+        assert!(matches!(answer, Err(ClientError::Broken { .. })), "{answer:?}");
     }
 }

@@ -59,7 +59,9 @@ impl std::error::Error for Finding {}
 impl From<Finding> for ErrorBody {
     fn from(finding: Finding) -> Self {
         let mut body = Self::new(ErrorCode::Refused, finding.message).at(finding.key);
-        body.value = finding.value.map(String::into_boxed_str);
+        if let Some(value) = finding.value {
+            body = body.value(value);
+        }
         body.limit = finding.limit.map(String::into_boxed_str);
         body.fix(finding.fix)
     }
@@ -270,9 +272,29 @@ fn explain(message: &str) -> (String, String) {
         return (format!("the key {name} is missing"), format!("add {name} = …"));
     }
     if let Some((got, expected)) = message.split_once(", expected ") {
+        if let Some(range) = range_of(expected) {
+            return (format!("out of range: {}", got.trim_start_matches("invalid value: ")), range);
+        }
+        // The parser's own words, about the text and not about a value.
+        if !message.starts_with("invalid type") && !message.starts_with("invalid value") {
+            return (got.to_owned(), format!("correct the TOML: {expected} is expected here"));
+        }
         return (got.to_owned(), format!("write {expected}"));
     }
     (message.trim().replace('\n', ", "), "correct the TOML".to_owned())
+}
+
+/// What a number of this type can be.
+fn range_of(kind: &str) -> Option<String> {
+    let (least, most) = match kind {
+        "u8" => (0, i64::from(u8::MAX)),
+        "u16" => (0, i64::from(u16::MAX)),
+        "u32" => (0, i64::from(u32::MAX)),
+        "u64" => (0, i64::MAX),
+        "i8" => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        _ => return None,
+    };
+    Some(format!("use a whole number in {least}..{most}"))
 }
 
 #[cfg(test)]
@@ -294,6 +316,8 @@ mod tests {
         #[allow(dead_code)]
         name: String,
         #[allow(dead_code)]
+        mtu: Option<u16>,
+        #[allow(dead_code)]
         speed: Rate,
     }
 
@@ -305,7 +329,7 @@ mod tests {
     fn an_unknown_key_is_named_with_its_line_and_the_known_ones() {
         let error = error("[[port]]\nname = \"h1\"\nspeed = \"1G\"\nsped = 1\n");
         assert_eq!((error.line, error.finding.key.as_str()), (Some(4), "port.h1.sped"));
-        assert_eq!(error.finding.fix, "remove it, or use `name` or `speed`");
+        assert_eq!(error.finding.fix, "remove it, or use `name`, `mtu`, `speed`");
     }
 
     #[test]
@@ -317,6 +341,19 @@ mod tests {
              write \"400G\", \"2.5G\", \"100M\" or \"64k\" (bit/s)"
         );
         assert_eq!(error.finding.value.as_deref(), Some("\"1Gb\""));
+    }
+
+    #[test]
+    fn a_number_out_of_range_gets_the_range_and_broken_text_no_value() {
+        for number in ["70000", "-1"] {
+            let error = error(&format!("[[port]]\nname = \"h1\"\nmtu = {number}\n"));
+            assert_eq!(error.finding.fix, "use a whole number in 0..65535", "{error}");
+            assert!(error.finding.message.starts_with("out of range: integer"), "{error}");
+        }
+        let kind = error("[[port]]\nname = \"h1\"\nmtu = \"a\"\n");
+        assert!(!kind.to_string().contains("u16"), "{kind}");
+        let open = error("[[port]]\nname = \"h1\nmtu = 1500\n");
+        assert!(open.finding.fix.starts_with("correct the TOML: "), "{open}");
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub use profile::{
 /// The version of the protocol; a request of another is refused (SPEC 11).
 pub const VERSION: u64 = 1;
 
+/// What a client that sends something else is told.
+const ONE_OBJECT: &str = "send one object a line: {\"v\":1,\"id\":1,\"call\":\"ping\"}";
+
 /// One call with its number, which the answer repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
@@ -65,11 +68,11 @@ impl Request {
         let bad = |id, error| BadRequest { id, error };
         let value: Value = serde_json::from_slice(line).map_err(|error| {
             let body = ErrorBody::new(ErrorCode::BadJson, format!("not a JSON object: {error}"));
-            bad(None, body.fix("send one object a line: {\"v\":1,\"id\":1,\"call\":\"ping\"}"))
+            bad(None, body.fix(ONE_OBJECT))
         })?;
         let Value::Object(mut object) = value else {
             let body = ErrorBody::new(ErrorCode::BadJson, "the line is JSON but not an object");
-            return Err(bad(None, body));
+            return Err(bad(None, body.fix(ONE_OBJECT)));
         };
         let id = object.get("id").and_then(Value::as_u64);
         let call = take_call(&mut object, id).map_err(|error| bad(id, error))?;
@@ -97,9 +100,15 @@ fn take_call(object: &mut Map<String, Value>, id: Option<u64>) -> Result<Value, 
             .fix("use a client of the same release as the switch"));
     }
     if id.is_none() {
-        return Err(ErrorBody::new(ErrorCode::BadArgument, "the request has no number")
-            .at("id")
-            .fix("add \"id\": a whole number that the answer will repeat"));
+        let body = match object.get("id") {
+            None => ErrorBody::new(ErrorCode::BadArgument, "the request has no number"),
+            Some(sent) => {
+                let message = "the request's number must be a whole number from 0 on";
+                ErrorBody::new(ErrorCode::BadArgument, message).value(sent)
+            }
+        };
+        let fix = "add \"id\": a whole number, 0 or more, that the answer will repeat";
+        return Err(body.at("id").fix(fix));
     }
     if let Some(key) = object.keys().find(|key| !matches!(key.as_str(), "v" | "id" | "call")) {
         return Err(ErrorBody::new(ErrorCode::BadArgument, format!("unknown key {key:?}"))
@@ -119,7 +128,8 @@ fn read_call(call: Value) -> Result<Call, ErrorBody> {
         Value::Object(object) if object.len() == 1 => object.into_iter().next().unwrap_or_default(),
         _ => {
             let body = ErrorBody::new(ErrorCode::BadArgument, "a call is a name or {name: {…}}");
-            return Err(body.at("call"));
+            let fix = "write \"call\":\"ping\" or \"call\":{\"show_pg\":{\"port\":\"h1\"}}";
+            return Err(body.at("call").fix(fix));
         }
     };
     if !Call::NAMES.contains(&name.as_str()) {
@@ -140,7 +150,7 @@ fn read_call(call: Value) -> Result<Call, ErrorBody> {
 }
 
 /// What kind of failure an answer reports; a program decides by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The line isn't a JSON object.
@@ -181,24 +191,38 @@ pub struct ErrorBody {
     pub fix: Option<String>,
 }
 
+/// Characters of an error's place and value at most: they repeat what the client sent.
+const MOST_REPEATED: usize = 160;
+/// Characters of an error's message at most.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// The first `most` characters, with a mark where some are missing.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 impl ErrorBody {
-    /// An error with a code and a message.
+    /// An error with a code and a message; of a very long one the beginning.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), place: None, value: None, limit: None, fix: None }
+        let message = shortened(&message.into(), LONGEST_MESSAGE);
+        Self { code, message, place: None, value: None, limit: None, fix: None }
     }
 
-    /// With the key or argument it is about.
+    /// With the key or argument it is about; of a very long one the beginning.
     #[must_use]
     pub fn at(mut self, place: impl Into<Box<str>>) -> Self {
-        self.place = Some(place.into());
+        self.place = Some(shortened(&place.into(), MOST_REPEATED).into());
         self
     }
 
-    /// With the offending value.
+    /// With the offending value; of a very long one the beginning.
     #[must_use]
     #[allow(clippy::needless_pass_by_value, reason = "numbers are written where they are known")]
     pub fn value(mut self, value: impl ToString) -> Self {
-        self.value = Some(value.to_string().into());
+        self.value = Some(shortened(&value.to_string(), MOST_REPEATED).into());
         self
     }
 

@@ -30,17 +30,25 @@ impl From<Finding> for PlanError {
     }
 }
 
-impl From<PlanError> for Finding {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Value(finding) => finding,
-            PlanError::UnknownPort { name, known } => Self::new(
+impl PlanError {
+    /// The error with its key in a document; `names` are the ports' names in the order of their
+    /// ids, by which the core's `port 0` is known to people.
+    pub fn finding(self, names: &[String]) -> Finding {
+        match self {
+            Self::Value(finding) => finding,
+            Self::UnknownPort { name, known } => Finding::new(
                 format!("port.{name}"),
                 format!("there is no port {name:?}"),
                 format!("use one of {}", known.join(", ")),
             ),
-            PlanError::Profile(error) => refused_by_core(&error),
+            Self::Profile(error) => refused_by_core(&error, names),
         }
+    }
+}
+
+impl From<PlanError> for Finding {
+    fn from(error: PlanError) -> Self {
+        error.finding(&[])
     }
 }
 
@@ -56,30 +64,42 @@ impl From<PlanError> for ErrorBody {
     }
 }
 
-fn refused_by_core(error: &ProfileError) -> Finding {
+fn refused_by_core(error: &ProfileError, names: &[String]) -> Finding {
     // The core's texts end in what to do, behind a semicolon.
+    let parts = |text: &str| {
+        let (message, fix) = text.rsplit_once("; ").unwrap_or((text, "use a value in range"));
+        (message.to_owned(), fix.to_owned())
+    };
+    let finding = |key: &str, text: &str| {
+        let (message, fix) = parts(text);
+        Finding::new(key, message, fix)
+    };
     let text = error.to_string();
-    let (message, fix) = text.rsplit_once("; ").unwrap_or((&text, "use a value in range"));
-    let finding = |key: &str| Finding::new(key, message, fix);
     match error {
         ProfileError::IngressBudget { needed, total, .. } => {
-            finding("buffer.total").numbers(needed, total)
+            finding("buffer.total", &text).numbers(needed, total)
         }
         ProfileError::EgressBudget { needed, total, .. } => {
-            finding("buffer.egress_shared").numbers(needed, total)
+            finding("buffer.egress_shared", &text).numbers(needed, total)
         }
         ProfileError::OutOfRange { what, value, limit } => {
-            finding(&key_of(what)).numbers(value, limit)
+            finding(&key_of(what, names), "out of range").numbers(value, limit)
         }
-        ProfileError::Contradiction { what, .. } => finding(&key_of(what)),
+        ProfileError::Contradiction { what, why } => finding(&key_of(what, names), why),
     }
 }
 
-/// The core says `port 0 pg 3: xoff`; a document says `pg.3.xoff`.
-fn key_of(what: &str) -> String {
+/// The core says `port 0 pg 3: xoff`; a document says `port.h1.pg.3.xoff`, or `pg.3.xoff` where the
+/// port's name isn't known.
+fn key_of(what: &str, names: &[String]) -> String {
     let words: Vec<&str> = what.split([' ', ':']).filter(|word| !word.is_empty()).collect();
     match words.as_slice() {
-        ["port", _, rest @ ..] if !rest.is_empty() => rest.join("."),
+        ["total", "cells"] => "buffer.total".to_owned(),
+        ["port", number, rest @ ..] if !rest.is_empty() => {
+            let name = number.parse().ok().and_then(|number: usize| names.get(number));
+            let front = name.map(|name| format!("port.{name}.")).unwrap_or_default();
+            format!("{front}{}", rest.join("."))
+        }
         _ => words.join("."),
     }
 }
@@ -95,9 +115,12 @@ mod tests {
             value: 3_000_000,
             limit: 2_097_151,
         };
-        let finding = Finding::from(PlanError::from(error));
+        let finding = Finding::from(PlanError::from(error.clone()));
         assert_eq!(finding.key, "pg.3.headroom");
         assert_eq!(finding.limit.as_deref(), Some("2097151"));
+        let named = PlanError::from(error).finding(&["h1".to_owned()]);
+        assert_eq!(named.key, "port.h1.pg.3.headroom");
+        assert!(!named.to_string().contains("port 0"), "{named}");
         let budget = ProfileError::EgressBudget { needed: 9, guarantees: 4, shared: 5, total: 8 };
         let body = ErrorBody::from(PlanError::from(budget));
         assert_eq!((body.value.as_deref(), body.limit.as_deref()), (Some("9"), Some("8")));

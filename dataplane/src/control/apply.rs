@@ -107,11 +107,13 @@ impl<P: PortIo + 'static> Console<P> {
         if doc.buffer.total == TotalAmount::Auto {
             // As many as there are: more would need a restart, fewer would change for nothing.
             let total = self.board.profile.spec().total;
-            doc.buffer.total = TotalAmount::Of(CellAmount::Cells(total.0.into()));
+            doc.buffer.total = TotalAmount::Of(CellAmount::Cells(total.0));
         }
-        resolve(&doc, &self.applying.facts).map_err(|error| match error {
-            PlanError::Value(finding) => source.locate(finding).into(),
-            error => error.into(),
+        let plan = resolve(&doc, &self.applying.facts);
+        let fits = plan.and_then(|plan| plan.profile(self.generation + 1).map(|_| plan));
+        fits.map_err(|error| match error {
+            PlanError::UnknownPort { .. } => error.into(),
+            error => source.locate(error.finding(&self.board.port_names())).into(),
         })
     }
 

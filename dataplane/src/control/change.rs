@@ -1,11 +1,13 @@
 //! Calls that change the running switch: all of it or nothing, and logged with who asked.
 
 use super::dispatch::{is_transparent, reply, Answer};
+use super::log_lines::logged;
 use super::Console;
 use crate::report::{Choice, HEADROOM_POOL};
 use holdfast_api::message::{
     Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
 };
+use holdfast_core::fdb::FdbError;
 use holdfast_core::ids::{PgId, PoolId, PortId};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
@@ -15,20 +17,26 @@ use holdfast_plan::edit::{set_pg, set_wred, Edit};
 use holdfast_plan::PlanError;
 use holdfast_wire::MacAddr;
 use std::sync::Arc;
-
-/// Characters of a call in the log at most: it is a client's text.
-const LOGGED: usize = 400;
+use std::time::Instant;
 
 impl<P: PortIo + 'static> Console<P> {
     /// Makes a change, and logs it with the peer's credentials (SPEC 11).
     pub(super) fn change(&mut self, call: &Call, peer: &str) -> Answer {
         let answer = self.try_change(call);
-        // As JSON: control characters of a client's text are escaped.
         let text = serde_json::to_string(call).unwrap_or_else(|_| call.name().to_owned());
-        let text: String = text.chars().take(LOGGED).collect();
+        let text = logged(&text);
         match &answer {
             Ok(_) => log::info!("{text} by {peer}: done"),
-            Err(error) => log::info!("{text} by {peer}: refused: {error}"),
+            Err(error) => {
+                // Whoever may use the socket may not fill the disk by it.
+                let line = self.refusals.line((call.name(), error.code), Instant::now());
+                let Some(left_out) = line else { return answer };
+                if left_out > 0 {
+                    let name = call.name();
+                    log::info!("{left_out} more calls {name} were refused in the same way");
+                }
+                log::info!("{text} by {peer}: refused: {}", logged(&error.to_string()));
+            }
         }
         answer
     }
@@ -147,7 +155,13 @@ impl<P: PortIo + 'static> Console<P> {
         self.barrier()?;
         let added = self.board.shared.fdb.add_static(mac, vlan, port, self.now());
         added.map_err(|error| {
-            ErrorBody::new(ErrorCode::Refused, error.to_string()).at("mac").value(mac)
+            let fix = match error {
+                FdbError::Group { .. } => "use the address of one station",
+                FdbError::Full { .. } => "remove entries, or raise fdb.size and restart",
+            };
+            let text = error.to_string();
+            let message = text.split("; ").next().unwrap_or(&text);
+            ErrorBody::new(ErrorCode::Refused, message).at("mac").value(mac).fix(fix)
         })?;
         // A step that looked the station up before has ended now.
         self.barrier()?;

@@ -1,5 +1,6 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
+use super::log_lines::Throttle;
 use super::{Applying, ReadRings};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
@@ -23,6 +24,8 @@ pub(crate) struct Console<P: PortIo> {
     /// The last generation given to a profile, in force or not.
     pub(super) generation: u64,
     pub(super) applying: Applying,
+    /// Refused changes in the log, by call and code.
+    pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
 }
 
 impl Console<XskPort> {
@@ -59,6 +62,7 @@ impl Console<XskPort> {
             rings: live_rings,
             clock: clock::now,
             applying,
+            refusals: Throttle::new(),
         }
     }
 }

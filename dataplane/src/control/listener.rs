@@ -49,7 +49,7 @@ pub(crate) enum ListenerError {
 
 /// The listening socket; its file goes away with it.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(crate) struct Listener {
     pub(super) socket: UnixListener,
     path: PathBuf,
     /// Device and inode of the file, to know it again.
@@ -63,7 +63,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`ListenerError`]; a file that was there and isn't a dead socket is left alone.
-    pub(super) fn bind(path: PathBuf) -> Result<Self, ListenerError> {
+    pub(crate) fn bind(path: PathBuf) -> Result<Self, ListenerError> {
         let failed = |step| {
             let path = path.clone();
             move |source: io::Error| ListenerError::System { path, step, source }

@@ -11,6 +11,7 @@ mod client;
 mod console;
 mod dispatch;
 mod listener;
+mod log_lines;
 mod server;
 
 #[cfg(test)]
@@ -18,16 +19,14 @@ mod tests;
 
 pub(crate) use apply::{notes_on, Applying, Keeper};
 pub(crate) use console::Console;
-pub(crate) use listener::ListenerError;
+pub(crate) use listener::Listener;
 
 use crate::report::RingReading;
 use crate::switch::Switch;
 use holdfast_core::io::PortIo;
 use holdfast_core::units::FrameLen;
-use listener::Listener;
 use mio::Waker;
 use server::Server;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -35,8 +34,6 @@ use thiserror::Error;
 
 /// What the control thread needs to know besides the switch.
 pub(crate) struct ControlSettings {
-    /// Where the socket shall be.
-    pub(crate) socket: PathBuf,
     /// Chunks of frame memory, all workers together.
     pub(crate) chunks: u64,
     /// The profile's smallest lossless frame, by which `show ports` states the stall that is
@@ -46,16 +43,10 @@ pub(crate) struct ControlSettings {
     pub(crate) applying: Applying,
 }
 
-/// Why there is no control thread.
+/// Why there is no control thread: the event loop or its thread can't be made.
 #[derive(Debug, Error)]
-pub(crate) enum ControlError {
-    /// The socket can't be made.
-    #[error(transparent)]
-    Listener(#[from] ListenerError),
-    /// The event loop or its thread can't be made.
-    #[error("the control thread can't start: {0}")]
-    Thread(#[from] std::io::Error),
-}
+#[error("the control thread can't start: {0}")]
+pub(crate) struct ControlError(#[from] std::io::Error);
 
 /// The running control thread.
 #[derive(Debug)]
@@ -78,13 +69,16 @@ impl Control {
     }
 }
 
-/// Makes the socket and starts the control thread of a switch with live ports.
+/// Starts the control thread of a switch with live ports on its socket.
 ///
 /// # Errors
-/// [`ControlError`]; then nothing was started.
-pub(crate) fn spawn(switch: Switch, settings: ControlSettings) -> Result<Control, ControlError> {
-    let ControlSettings { socket, chunks, smallest_lossless_frame, applying } = settings;
-    let listener = Listener::bind(socket)?;
+/// [`ControlError`]; then nothing was started, and the socket is gone.
+pub(crate) fn spawn(
+    switch: Switch,
+    settings: ControlSettings,
+    listener: Listener,
+) -> Result<Control, ControlError> {
+    let ControlSettings { chunks, smallest_lossless_frame, applying } = settings;
     start(Console::live(switch, chunks, smallest_lossless_frame, applying), listener)
 }
 

@@ -1,6 +1,7 @@
 //! The event loop: every client in turn, one line a turn, so that none can starve the others.
 
 use super::client::{Client, Turn};
+use super::log_lines::Throttle;
 use super::{Console, Listener};
 use holdfast_api::line::LineTooLong;
 use holdfast_api::message::{ErrorBody, ErrorCode, Response};
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Clients at once (SPEC 11).
 pub(super) const MAX_CLIENTS: usize = 64;
-/// A client idle for so long makes room for a new one where there is none.
-const IDLE_LIMIT: Duration = Duration::from_secs(60);
+/// A client idle for longer makes room for a new one where there is none, the longest idle first:
+/// nobody can lock others out by connections alone.
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(1);
 /// How often patience is checked while nothing happens.
 const TICK: Duration = Duration::from_secs(1);
 /// Connections accepted before the clients have their turn again.
@@ -32,6 +34,7 @@ pub(super) struct Server<P: PortIo> {
     /// More connections may wait.
     waiting: bool,
     clients: Vec<Option<Client>>,
+    unaccepted: Throttle<()>,
     stop: Arc<AtomicBool>,
 }
 
@@ -49,7 +52,8 @@ impl<P: PortIo + 'static> Server<P> {
         poll.registry().register(&mut listener.socket, LISTENER, Interest::READABLE)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let clients = (0..MAX_CLIENTS).map(|_| None).collect();
-        Ok((Self { console, poll, listener, waiting: true, clients, stop }, waker))
+        let unaccepted = Throttle::new();
+        Ok((Self { console, poll, listener, waiting: true, clients, unaccepted, stop }, waker))
     }
 
     /// Serves until `stop`.
@@ -91,7 +95,12 @@ impl<P: PortIo + 'static> Server<P> {
                     self.waiting = false;
                     if error.kind() != io::ErrorKind::WouldBlock {
                         // Out of descriptors, say: the next connection tries again.
-                        log::warn!("a client of the control socket can't be accepted: {error}");
+                        if let Some(left_out) = self.unaccepted.line((), now) {
+                            log::warn!(
+                                "a client of the control socket can't be accepted: {error} \
+                                 ({left_out} more before)"
+                            );
+                        }
                     }
                     return;
                 }
@@ -134,6 +143,15 @@ impl<P: PortIo + 'static> Server<P> {
         let idle = self.clients.iter().flatten().map(|client| client.idle(now)).enumerate();
         let (number, _) =
             idle.filter(|(_, idle)| *idle > IDLE_LIMIT).max_by_key(|(_, idle)| *idle)?;
+        let body = ErrorBody::new(ErrorCode::Unavailable, "this client made room for another one")
+            .at("socket")
+            .value(MAX_CLIENTS + 1)
+            .limit(MAX_CLIENTS)
+            .fix("connect again");
+        if let Some(Some(client)) = self.clients.get_mut(number) {
+            // Best effort, as above: all that it was given before is taken.
+            let _ = client.stream.write(Response::error(None, body).to_line().as_bytes());
+        }
         self.cut_off(number, "it was idle, and others wait");
         Some(number)
     }

@@ -1,4 +1,5 @@
-use super::server::MAX_CLIENTS;
+use super::log_lines::Throttle;
+use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
 use holdfast_api::amount::{CellAmount, XoffAmount};
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 mod apply;
+mod clients;
 
 /// A running switch in memory with its control socket.
 struct Desk {
@@ -39,6 +41,7 @@ impl Desk {
             rings: lab::rings,
             clock: lab::clock,
             applying: apply::applying(ports, folder.path()),
+            refusals: Throttle::new(),
         };
         let listener = Listener::bind(folder.path().join("lab.sock")).unwrap();
         let control = Some(start(console, listener).unwrap());
@@ -320,6 +323,7 @@ fn static_stations_come_and_go() {
     assert_eq!(refused(client.call::<Done>(del())).code, ErrorCode::Refused);
     let group = refused(client.call::<Done>(add("01:00:5e:00:00:01", None, "p1")));
     assert_eq!(group.code, ErrorCode::Refused);
+    assert_eq!(group.fix.as_deref(), Some("use the address of one station"));
     let vlan = refused(client.call::<Done>(add(&mac, Some(7), "p1")));
     assert_eq!((vlan.code, vlan.place.as_deref()), (ErrorCode::BadArgument, Some("vlan")));
     let text = refused(client.call::<Done>(add("gg", None, "p1")));
@@ -453,26 +457,5 @@ fn a_client_that_does_not_read_holds_up_itself_alone() {
     assert!(taken < 16 << 20, "{taken} bytes were taken");
     for _ in 0..50 {
         ping(&mut desk.client());
-    }
-}
-
-#[test]
-fn the_65th_client_is_refused() {
-    let desk = Desk::new(1, 1);
-    let mut clients: Vec<Client> = (0..MAX_CLIENTS).map(|_| desk.client()).collect();
-    clients.iter_mut().for_each(|client| drop(ping(client)));
-    let body = answer(&desk.stream());
-    assert_eq!(body.code, ErrorCode::Unavailable);
-    assert_eq!(body.limit.as_deref(), Some("64"));
-    clients.iter_mut().for_each(|client| drop(ping(client)));
-    clients.pop();
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        let mut late = desk.client();
-        match late.call::<PongReply>(Call::Ping(Ping::default())) {
-            Ok(_) => break,
-            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
-            Err(error) => panic!("a place that is free again isn't given: {error}"),
-        }
     }
 }

@@ -8,6 +8,7 @@ use crate::rtnetlink::{Netdev, Rtnetlink, Which};
 use nix::libc;
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -75,7 +76,14 @@ pub(crate) struct BringUp {
     pub(crate) queues: u32,
     /// Keeps the netdev promiscuous; the kernel ends it with the socket, however that closes.
     promiscuous: Option<OwnedFd>,
+    /// Descriptors that [`Self::restore`] gives back and uses: a process that has no more of them
+    /// can put its links back all the same.
+    reserve: Vec<File>,
 }
+
+/// Descriptors that are open at once while a setting is put back: its namespace, rtnetlink,
+/// ethtool.
+const RESERVE: usize = 3;
 
 /// What the config asks of a netdev.
 #[derive(Clone, Copy)]
@@ -99,6 +107,11 @@ impl BringUp {
             driver: String::new(),
             queues: wanted.queues.unwrap_or(1),
             promiscuous: None,
+            reserve: reserve().map_err(|source| XskError::Link {
+                port: port.to_owned(),
+                step: "keep descriptors to put it back with",
+                source,
+            })?,
         };
         netns.run(|| up.at_port(port, netns, dev, wanted))??;
         if dev.veth {
@@ -282,6 +295,7 @@ impl BringUp {
     /// Puts back what was changed, last first. A netdev or namespace that is gone needs nothing.
     pub(crate) fn restore(&mut self) {
         self.promiscuous = None;
+        self.reserve.clear();
         for Done { netns, ifindex, undo } in std::mem::take(&mut self.done).into_iter().rev() {
             let Some(netns) = netns.find() else { continue };
             let work = || -> io::Result<()> {
@@ -309,6 +323,10 @@ impl Drop for BringUp {
     fn drop(&mut self) {
         self.restore();
     }
+}
+
+fn reserve() -> io::Result<Vec<File>> {
+    (0..RESERVE).map(|_| File::open("/dev/null")).collect()
 }
 
 /// A packet socket that makes a netdev promiscuous and receives nothing itself.

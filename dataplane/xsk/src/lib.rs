@@ -32,7 +32,7 @@ pub use link_watch::LinkEvent;
 pub use loader::{LosslessMap, LosslessWriter, Trust, XdpCounters, XdpMode, XdpPreference};
 pub use memory::{Memory, CHUNK_BYTES, MAX_FRAGMENTS};
 pub use netns::{Netns, NetnsHandle};
-pub use open::{open_port, CopyPreference, PortConfig, PortGuard, PortStatus};
+pub use open::{look, open_port, CopyPreference, PortConfig, PortGuard, PortStatus, Seen};
 pub use pool::XskPool;
 pub use port::{Held, XskPort};
 pub use sizing::{chunks_needed, Layout, PortNeed, RingSizes, CONTROL_CHUNKS, CONTROL_SLOTS};

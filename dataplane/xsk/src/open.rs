@@ -2,6 +2,7 @@
 
 use crate::bring_up::{BringUp, Change, Wanted};
 use crate::error::XskError;
+use crate::ethtool::{Channels, Ethtool};
 use crate::link::LinkState;
 use crate::link_watch::{LinkEvent, LinkWatch};
 use crate::loader::{self, Attached, Loaded, LosslessMap, LosslessWriter, XdpMode, XdpPreference};
@@ -195,6 +196,35 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
     };
     let attached = Some(attached);
     Ok((xsk, PortGuard { status, attached, bring_up, lossless, watch, link }))
+}
+
+/// What a netdev is before anything is done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its MTU.
+    pub mtu: u32,
+    /// The RX queues it has.
+    pub queues: u32,
+    /// The RX queues it can be made to have.
+    pub most_queues: u32,
+}
+
+/// Looks at a netdev and changes nothing.
+///
+/// # Errors
+/// [`XskError::Netns`] and [`XskError::NoDevice`]; [`XskError::Link`] if ethtool can't be asked.
+pub fn look(netns: &Netns, ifname: &str) -> Result<Seen, XskError> {
+    let port = format!("{netns}/{ifname}");
+    let netns = netns.open()?;
+    let dev = netdev(&port, &netns, ifname)?;
+    let failed = |source| XskError::Link { port: port.clone(), step: "ask ethtool", source };
+    let ethtool = netns.run(|| Ethtool::open(ifname))?.map_err(failed)?;
+    // A netdev without channels has one queue.
+    let channels = netns.run(|| ethtool.channels())?.ok();
+    let queues = channels.map_or(1, Channels::receiving);
+    let most_queues =
+        channels.map_or(1, |now| queues.max(now.rx + now.max_combined).max(now.max_rx));
+    Ok(Seen { mtu: dev.mtu, queues, most_queues })
 }
 
 fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {

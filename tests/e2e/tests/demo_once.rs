@@ -156,6 +156,16 @@ fn demo_once_is_lossless_and_leaves_nothing() -> TestResult {
 
 #[test]
 fn ctrl_c_leaves_nothing_behind() -> TestResult {
+    ends_in_order_at(Signal::SIGINT)
+}
+
+/// A terminal that is closed.
+#[test]
+fn a_hangup_leaves_nothing_behind() -> TestResult {
+    ends_in_order_at(Signal::SIGHUP)
+}
+
+fn ends_in_order_at(signal: Signal) -> TestResult {
     let mut demo = Demo::start(&["--json", "r.json"])?;
     let figures = |line: &str| line.trim_start().starts_with(|first: char| first.is_ascii_digit());
     wait_for("no progress is printed", ONCE, || {
@@ -163,7 +173,7 @@ fn ctrl_c_leaves_nothing_behind() -> TestResult {
     })?;
     assert!(demo.output().contains(" show pg\n"), "how to look inside: {}", demo.output());
     assert!(!processes_with(&demo.folder.path().join("tmp")).is_empty());
-    kill(Pid::from_raw(i32::try_from(demo.child.id())?), Signal::SIGINT)?;
+    kill(Pid::from_raw(i32::try_from(demo.child.id())?), signal)?;
     let code = demo.wait(ONCE)?;
     assert!(demo.output().contains("lossless violations"), "no table: {}", demo.output());
     let report: Value =

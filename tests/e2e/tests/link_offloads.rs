@@ -5,6 +5,7 @@ use holdfast_e2e::netns::{Netns, HOST_IFNAME};
 use holdfast_e2e::process::run;
 use holdfast_e2e::wait::wait_for;
 use holdfast_e2e::{in_lab, tshark, LabError, LabPlan, TestResult};
+use nix::sys::signal::Signal;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -56,5 +57,15 @@ fn checksums_of_plain_sockets_are_complete() -> TestResult {
         let notes = lab.switch("sw")?.port("h1")?.notes;
         assert!(notes.iter().any(|note| note.contains("checksum")), "bring-up says so: {notes:?}");
         Ok(())
+    })
+}
+
+/// A terminal that is closed ends the switch as an operator does; [`in_lab`] checks the settings.
+#[test]
+fn a_hangup_puts_the_settings_back() -> TestResult {
+    in_lab(&LabPlan::star(2), |lab| {
+        let switch = lab.switch("sw")?.process();
+        switch.signal(Signal::SIGHUP);
+        Ok(switch.wait_for_success(SOON)?)
     })
 }

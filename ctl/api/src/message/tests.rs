@@ -110,3 +110,26 @@ fn an_error_reads_as_one_sentence() {
         .fix("lower it");
     assert_eq!(body.to_string(), "pg.3.xoff: too high (value 9000, limit 8191); lower it");
 }
+
+#[test]
+fn whatever_is_wrong_with_a_line_is_said_with_what_to_do() {
+    let request = |id: &str, call: &str| format!("{{\"v\":1,\"id\":{id},\"call\":{call}}}");
+    let bad = |line: &str| Request::parse(line.as_bytes()).unwrap_err().error;
+    for line in ["[]", "null", "7", "{}", "x", &request("1", "[\"ping\"]"), &request("1", "3")] {
+        assert!(bad(line).fix.is_some(), "{line}: {}", bad(line));
+    }
+    for id in ["-1", "1.5", "\"1\""] {
+        let error = bad(&request(id, "\"ping\""));
+        assert!(error.message.contains("whole number from 0 on"), "{error}");
+        assert_eq!(error.value.as_deref(), Some(id));
+    }
+}
+
+#[test]
+fn an_error_repeats_only_the_beginning_of_what_was_sent() {
+    let long = "ä".repeat(100_000);
+    let body = ErrorBody::new(ErrorCode::BadArgument, format!("unknown key {long}"));
+    let line = Response::error(None, body.at(&*long).value(&long).fix("no")).to_line();
+    assert!(line.len() < 4_096, "{} bytes", line.len());
+    assert!(line.contains('…'));
+}

@@ -1,10 +1,11 @@
 //! Ranges and relations of `switch.toml`.
 
 use super::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
     name("name", &doc.name)?;
+    paths(doc)?;
     let socket = doc.socket_path();
     let length = socket.as_os_str().len();
     if length > MAX_SOCKET_PATH {
@@ -19,8 +20,8 @@ pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
         within("workers", u64::from(count), 1, MAX_WORKERS as u64)?;
     }
     rings(&doc.rings)?;
-    within("fdb.size", u64::from(doc.fdb.size), 16, 1 << 20)?;
-    within("fdb.ageing", doc.fdb.ageing.0 .0 / 1_000_000_000, 1, 1_000_000)?;
+    fdb_size(doc.fdb.size)?;
+    ageing(doc.fdb.ageing)?;
     within("fdb.flood_limit", u64::from(doc.fdb.flood_limit), 0, 1 << 20)?;
     within("trace.events", u64::from(doc.trace.events), 64, 1 << 22)?;
     within("port", doc.ports.len() as u64, 1, MAX_PORTS as u64)?;
@@ -28,7 +29,59 @@ pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
     for port in &doc.ports {
         check_port(doc, port)?;
     }
-    doc.fdb.statics.iter().enumerate().try_for_each(|(n, entry)| check_static(doc, n, entry))
+    let mut statics = doc.fdb.statics.iter().enumerate();
+    statics.try_for_each(|(n, entry)| check_static(doc, n, entry))?;
+    unique_statics(&doc.fdb.statics)
+}
+
+/// Sizes that a table can have: others would be rounded up, and the file would say another number.
+fn fdb_size(size: u32) -> Result<(), Finding> {
+    within("fdb.size", u64::from(size), 512, 1 << 20)?;
+    if size.is_power_of_two() {
+        return Ok(());
+    }
+    let fix = format!("use {}", size.next_power_of_two());
+    Err(Finding::new("fdb.size", format!("{size} is no power of two"), fix))
+}
+
+fn ageing(span: Span) -> Result<(), Finding> {
+    const SHORTEST: Span = Span(Nanos(1_000_000_000));
+    const LONGEST: Span = Span(Nanos(1_000_000 * 1_000_000_000));
+    if (SHORTEST.0..=LONGEST.0).contains(&span.0) {
+        return Ok(());
+    }
+    let fix = "use \"300s\", as most switches do";
+    let finding = Finding::new("fdb.ageing", "out of range", fix);
+    Err(finding.numbers(span, format!("{SHORTEST}..{LONGEST}")))
+}
+
+fn unique_statics(entries: &[StaticDoc]) -> Result<(), Finding> {
+    let mut known = BTreeMap::new();
+    for (number, entry) in entries.iter().enumerate() {
+        let station = (parse_mac(&entry.mac), entry.vlan);
+        let Some(port) = known.insert(station, &entry.port) else { continue };
+        let key = format!("fdb.static.{number}.mac");
+        let vlan = entry.vlan.map(|vlan| format!(" of VLAN {vlan}")).unwrap_or_default();
+        let mac = &entry.mac;
+        let message = format!("{mac}{vlan} lies behind port {port:?} by an earlier entry");
+        return Err(Finding::new(key, message, "remove one of the two entries"));
+    }
+    Ok(())
+}
+
+fn paths(doc: &SwitchDoc) -> Result<(), Finding> {
+    let named = [("socket", doc.socket.as_deref()), ("state", doc.state.as_deref())];
+    for (key, path) in named.into_iter().chain([("profile", Some(doc.profile.as_path()))]) {
+        let Some(path) = path else { continue };
+        // `..` has no file name either.
+        if path.file_name().is_none() || path.as_os_str().as_encoded_bytes().contains(&0) {
+            let message = format!("{path:?} can't be a path of a file or folder");
+            let fix =
+                if key == "profile" { "name the profile" } else { "name one, or remove the key" };
+            return Err(Finding::new(key, message, fix));
+        }
+    }
+    Ok(())
 }
 
 fn within(key: &str, value: u64, least: u64, most: u64) -> Result<(), Finding> {
@@ -82,13 +135,23 @@ fn check_port(doc: &SwitchDoc, port: &PortDoc) -> Result<(), Finding> {
     let key = |key: &str| format!("port.{}.{key}", port.name);
     // IFNAMSIZ is 16 with its terminator.
     let long = port.ifname.len() > 15;
-    if port.ifname.is_empty() || long || port.ifname.contains(['/', ' ', '\n']) {
+    // What the kernel refuses (dev_valid_name), and what a shell can't show.
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+    let dots = matches!(port.ifname.as_str(), "." | "..");
+    if port.ifname.is_empty() || long || dots || port.ifname.contains(odd) {
         let message = format!("{:?} can't be a netdev's name", port.ifname);
         return Err(Finding::new(key("ifname"), message, "use what `ip link` shows"));
     }
     if port.netns.as_deref() == Some("") {
         let fix = "remove the key for our own, or name one of `ip netns`";
         return Err(Finding::new(key("netns"), "an empty name", fix));
+    }
+    if let Some(netns) = port.netns.as_deref() {
+        if matches!(netns, "." | "..") || netns.contains(char::is_control) || netns.ends_with('/') {
+            let message = format!("{netns:?} can't be a network namespace");
+            let fix = "name one of `ip netns`, or a path such as /proc/1234/ns/net";
+            return Err(Finding::new(key("netns"), message, fix));
+        }
     }
     let speed = port.speed.0.bits_per_second();
     if speed > FASTEST_WITHOUT_LEAVE && !port.allow_slow_refresh {

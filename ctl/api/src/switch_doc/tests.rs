@@ -88,3 +88,57 @@ fn static_entries_are_checked() {
     refused(&with("mac = \"02:00:00:00:00:01\"\nport = \"h9\""), "fdb.static.0.port", 15);
     refused(&with("mac = \"02:00:00:00:00:01\"\nport = \"h1\"\nvlan = 3"), "fdb.static.0.vlan", 16);
 }
+
+#[test]
+fn names_and_paths_that_no_system_call_takes_are_refused() {
+    for ifname in ["a\\u0000b", "a\\tb", "a:b", "..", ""] {
+        refused(&TWO.replacen("veth1", ifname, 1), "port.h1.ifname", 6);
+    }
+    for netns in ["..", ".", "a\\u0000b", "/run/netns/"] {
+        refused(
+            &TWO.replace("\"b\"", &format!("{netns:?}").replace("\\\\", "\\")),
+            "port.h2.netns",
+            10,
+        );
+    }
+    for path in ["", "/", "..", "a\\u0000b"] {
+        for key in ["socket", "state"] {
+            refused(&format!("{key} = \"{path}\"\n{TWO}"), key, 1);
+        }
+        refused(&TWO.replace("profile.toml", path), "profile", 3);
+    }
+}
+
+#[test]
+fn a_station_has_one_static_entry() {
+    let entry = |mac: &str, port: &str, vlan: &str| {
+        format!("[[fdb.static]]\nmac = \"{mac}\"\nport = \"{port}\"\n{vlan}\n")
+    };
+    let (mac, other) = ("02:00:00:00:00:01", "02-00-00-00-00-01");
+    let twice = format!("{TWO}{}{}", entry(mac, "h1", ""), entry(other, "h2", ""));
+    let error = refused(&twice, "fdb.static.1.mac", 18);
+    assert!(error.finding.message.contains("behind port \"h1\""), "{error}");
+    let aware = |second| {
+        let first = entry(mac, "h1", "vlan = 5");
+        format!("{TWO}[fdb]\nvlan_aware = true\n{first}{}", entry(mac, "h2", second))
+    };
+    assert!(load(&aware("vlan = 6")).is_ok());
+    let error = refused(&aware("vlan = 5"), "fdb.static.1.mac", 20);
+    assert!(error.finding.message.contains("of VLAN 5"), "{error}");
+}
+
+#[test]
+fn a_table_has_the_size_that_the_file_says() {
+    let sized = |size: u32| load(&format!("{TWO}[fdb]\nsize = {size}\n"));
+    assert!(sized(512).is_ok() && sized(1 << 20).is_ok());
+    let error = sized(1000).unwrap_err();
+    assert_eq!((error.finding.key.as_str(), error.finding.fix.as_str()), ("fdb.size", "use 1024"));
+    assert_eq!(sized(16).unwrap_err().finding.limit.as_deref(), Some("512..1048576"));
+}
+
+#[test]
+fn the_limits_of_ageing_are_times() {
+    let error = refused(&format!("{TWO}[fdb]\nageing = \"0s\"\n"), "fdb.ageing", 14);
+    assert_eq!(error.finding.value.as_deref(), Some("0ns"));
+    assert_eq!(error.finding.limit.as_deref(), Some("1s..1000000s"));
+}

@@ -206,3 +206,14 @@ fn a_dscp_named_twice_is_refused() {
     let error = refused(&text, "maps.dscp_to_cos.26");
     assert_eq!(error.line, Some(17));
 }
+
+#[test]
+fn an_xoff_without_room_for_xon_is_named_itself() {
+    for xoff in [0, 1] {
+        let error =
+            refused(&LAB.replace("xoff = 4096", &format!("xoff = {xoff}")), "port.h1.pg.3.xoff");
+        assert_eq!(error.finding.limit.as_deref(), Some("at least 2"), "{error}");
+    }
+    let error = refused(&LAB.replace("xon = 1024", "xon = 4096"), "port.h1.pg.3.xon");
+    assert_eq!(error.finding.limit.as_deref(), Some("1..4095"));
+}

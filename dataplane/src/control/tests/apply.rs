@@ -77,7 +77,7 @@ fn whatever_is_wrong_nothing_changes() {
         (&profile(5990), "a.toml:13: port.p0.pg.3.xoff"),
         (&with("[port.nobody.pg.3]\nxoff = 2100\n"), "port.nobody"),
         (&restart, "buffer.total"),
-        (&profile(2000).replace("size = 6000", "size = 60000"), "buffer.total"),
+        (&profile(2000).replace("size = 6000", "size = 60000"), "a.toml:3: buffer.total"),
         (&with("cell_bytes = 80\n"), "a.toml"),
     ];
     for (text, place) in wrong {

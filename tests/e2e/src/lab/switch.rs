@@ -43,9 +43,7 @@ impl Switch {
             .map_err(|source| LabError::File { path: config.clone(), source })?;
         let (process, client) = start_process(&plan.name, &config, &socket)?;
         let name = plan.name.clone();
-        let mut switch = Self { name, config, socket, client, process };
-        switch.call::<PongReply>(Call::Ping(Ping {}))?;
-        Ok(switch)
+        Ok(Self { name, config, socket, client, process })
     }
 
     /// Ends it as an operator would, and starts it again from its files.
@@ -55,8 +53,12 @@ impl Switch {
     pub fn restart(&mut self) -> Result<(), LabError> {
         self.stop()?;
         (self.process, self.client) = start_process(&self.name, &self.config, &self.socket)?;
-        self.call::<PongReply>(Call::Ping(Ping {}))?;
         Ok(())
+    }
+
+    /// Its own file.
+    pub fn config(&self) -> &Path {
+        &self.config
     }
 
     /// Its profile's file.
@@ -260,9 +262,12 @@ fn start_process(name: &str, config: &Path, socket: &Path) -> Result<(Process, C
         if process.status()?.is_some() {
             process.wait_for_success(Duration::ZERO)?;
         }
-        match Client::connect(socket) {
+        // The socket is there before the switch is: only an answer says that it is up.
+        let answered = Client::connect(socket)
+            .and_then(|mut client| client.call::<PongReply>(Call::Ping(Ping {})).map(|_| client));
+        match answered {
             Ok(client) => Ok(Some(client)),
-            Err(ClientError::Unreachable { .. }) => Ok(None),
+            Err(ClientError::Unreachable { .. } | ClientError::Broken { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     })?;

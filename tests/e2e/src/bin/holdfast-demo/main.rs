@@ -11,7 +11,7 @@ use clap::Parser;
 use holdfast_e2e::{binaries, remove_leftovers, Lab, LabError, LabPlan};
 use incast::{Incast, PROFILE, SWITCH};
 use outcome::Outcome;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ fn incast(lab: &mut Lab, once: bool, stop: &AtomicBool) -> Result<(Outcome, Dura
 
 fn stop_signal() -> Result<Arc<AtomicBool>, LabError> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|source| LabError::Start { program: "signal handler".to_owned(), source })?;
     }
