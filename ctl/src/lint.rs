@@ -1,6 +1,7 @@
 //! `holdfast lint`: the linter of the crate `plan` over files; no switch is asked.
 
-use crate::cli::{LintArguments, Target};
+use crate::cli::lint::LintArguments;
+use crate::cli::Target;
 use crate::{print, CommandError};
 use holdfast_api::amount::rate_text;
 use holdfast_api::doc::{DocError, Source};

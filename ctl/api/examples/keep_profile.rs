@@ -1,5 +1,5 @@
-//! Keeps a profile as a switch does: `keep_profile FOLDER FILE`. For the test that kills it at every
-//! system call.
+//! Keeps a profile as a switch does: `keep_profile FOLDER FILE`. For the test that kills it at
+//! every system call.
 
 use holdfast_api::last_good::{sha256, LastGood};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A worker that comes late (SPEC 4.3): what its RX ring took in meanwhile is more than Headroom has
-//! room for, and nothing of it is lost while the peer obeys.
+//! A worker that comes late (SPEC 4.3): what its RX ring took in meanwhile is more than Headroom
+//! has room for, and nothing of it is lost while the peer obeys.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 

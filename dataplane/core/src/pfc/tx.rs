@@ -244,8 +244,8 @@ impl PauseSender {
         }
     }
 
-    /// A quarter of the pause time after the last frame, the earliest that SPEC 4.1 allows: a worker
-    /// may then be late by three quarters of it before the peer starts again.
+    /// A quarter of the pause time after the last frame, the earliest that SPEC 4.1 allows: a
+    /// worker may then be late by three quarters of it before the peer starts again.
     fn refresh_at(&self, priority: Priority) -> Time {
         let Told { at, quanta } = self.last[priority];
         let pause = quanta.at(self.speed).0;
