@@ -82,6 +82,13 @@ impl Place<'_> {
     /// B05: 0 < XON < XOFF. A pause at the limit of now has no fixed order with XON: it is judged
     /// where one PG settles, but not refused, and a floor under the resume level is enough.
     fn xon(&self, pg: &PgSpec, levels: &Levels, found: &mut Vec<LintFinding>) {
+        if levels.fixed && levels.xoff.0 < 2 {
+            let message = "XOFF leaves no level for XON below it".to_owned();
+            let (fix, numbers) =
+                ("use 40..70 % of the limit", (levels.xoff.0, "at least 2".into()));
+            found.push(self.found(Id::B05, "xoff", message, fix, numbers));
+            return;
+        }
         let (Xon::Offset(xon) | Xon::Absolute(xon)) = pg.xon;
         let held = !levels.fixed && pg.xon_floor != Cells::ZERO;
         if xon == Cells::ZERO || (xon >= levels.xoff && !held) {
