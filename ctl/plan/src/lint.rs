@@ -158,7 +158,7 @@ impl Subject<'_> {
             return;
         }
         if let Err(error) = Profile::new(0, self.spec.clone()) {
-            let finding = Finding::from(crate::PlanError::from(error));
+            let finding = crate::PlanError::from(error).finding(self.names);
             found.push(LintFinding::new(Id::D01, Severity::Error, finding));
         }
     }
