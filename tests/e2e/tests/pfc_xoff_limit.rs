@@ -7,7 +7,7 @@ use holdfast_api::message::{Call, Edge, SetPg, SetReply, SetWred};
 use holdfast_api::profile_doc::XonModeDoc;
 use holdfast_e2e::frames::{Ip, Roce};
 use holdfast_e2e::wait::wait_for;
-use holdfast_e2e::{in_lab, EdgeRecord, Lab, LabPlan, TestResult};
+use holdfast_e2e::{in_lab, EdgeRecord, Lab, LabPlan, ProfilePlan, TestResult};
 use holdfast_wire::Ecn;
 use std::time::Duration;
 
@@ -18,6 +18,12 @@ const XOFF: u32 = 1000;
 const XON: u32 = 300;
 const LIMIT: u32 = 1500;
 const HEADROOM: u32 = 512;
+
+/// Headroom is set to less than the profile's formula asks for, to see its end.
+fn plan(workers: u32) -> LabPlan {
+    let profile = || ProfilePlan::shipped("veth-lab-1g").without_formula();
+    LabPlan::star(3).each(|switch| switch.workers(workers).profile(profile()))
+}
 
 fn frames(from: u8, to: u8, len: usize, count: u32) -> Vec<Vec<u8>> {
     let frame = |psn| Roce { from, to, ip: Ip::V4, dscp: 26, ecn: Ecn::Ect0, tags: &[], len, psn };
@@ -78,7 +84,7 @@ fn assert_edges(edges: &[EdgeRecord], xoff_service: u32, step: u32) {
 }
 
 fn xoff_and_xon(workers: u32, mode: XonModeDoc, len: usize, cells: u32) -> TestResult {
-    in_lab(&LabPlan::star(3).each(|switch| switch.workers(workers)), |lab| {
+    in_lab(&plan(workers), |lab| {
         set_thresholds(lab, mode)?;
         lab.switch("sw")?.hold("h3")?;
         // SPEC 3.3: XOFF comes at floor(G/n)*n + ceil(XOFF/n)*n.
@@ -115,7 +121,7 @@ fn pfc_xoff_limit_and_xon_hysteresis_six_cells() -> TestResult {
 }
 
 fn hdrm_size(workers: u32) -> TestResult {
-    in_lab(&LabPlan::star(3).each(|switch| switch.workers(workers)), |lab| {
+    in_lab(&plan(workers), |lab| {
         set_thresholds(lab, XonModeDoc::Offset)?;
         lab.switch("sw")?.hold("h3")?;
         let kept = GUARANTEED + LIMIT + HEADROOM;
@@ -153,7 +159,7 @@ fn hdrm_size_two_workers() -> TestResult {
 
 /// Frames of one PG wait behind two egress ports, of which one stays held.
 fn resumes_behind_one_held_queue(workers: u32) -> TestResult {
-    in_lab(&LabPlan::star(3).each(|switch| switch.workers(workers)), |lab| {
+    in_lab(&plan(workers), |lab| {
         set_thresholds(lab, XonModeDoc::Offset)?;
         for port in ["h2", "h3"] {
             lab.switch("sw")?.hold(port)?;

@@ -47,12 +47,21 @@ impl LabPlan {
 pub struct ProfilePlan {
     name: String,
     more: String,
+    /// Whether Headroom is held to the profile's formula.
+    held: bool,
 }
 
 impl ProfilePlan {
     /// `deploy/profiles/NAME.toml` as it is shipped.
     pub fn shipped(name: &str) -> Self {
-        Self { name: name.to_owned(), more: String::new() }
+        Self { name: name.to_owned(), more: String::new(), held: true }
+    }
+
+    /// Without its formula: Headroom may be as small as a test wants it.
+    #[must_use]
+    pub fn without_formula(mut self) -> Self {
+        self.held = false;
+        self
     }
 
     /// With more lines of TOML at its end, such as what differs at one port.
@@ -69,6 +78,14 @@ impl ProfilePlan {
         let shipped = profiles.join(format!("{}.toml", self.name));
         let text = fs::read_to_string(&shipped)
             .map_err(|source| LabError::File { path: shipped.clone(), source })?;
+        let text = match text.split_once("[formula]") {
+            Some((head, formula)) if !self.held => {
+                // Its section ends at the next one.
+                let rest = formula.split_once("\n[").map_or("", |(_, rest)| rest);
+                format!("{head}[{rest}")
+            }
+            _ => text,
+        };
         let path = folder.join(format!("{switch}.profile.toml"));
         fs::write(&path, text + &self.more)
             .map_err(|source| LabError::File { path: path.clone(), source })?;
