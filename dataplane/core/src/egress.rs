@@ -15,6 +15,10 @@ use holdfast_wire::{mark_ce, Ecn, Marking};
 /// Fragments of the longest frame: the TX ring must have room for them all.
 const MAX_FRAGMENTS: usize = 5;
 
+/// Frames that one run sends at most: more than come in by a step, or a queue that has formed would
+/// never drain at a port which goes on receiving full bursts.
+const RUN: usize = 2 * BURST;
+
 /// Takes a frame that another worker handed over, for a port that this worker owns.
 pub(crate) fn accept<P: PortIo>(
     ports: &mut [Port<P>],
@@ -136,9 +140,9 @@ pub(crate) fn run<P: PortIo>(
     let mut sent = 0;
     // Where the driver sends within the kick, what it sent makes room for more at once: else a
     // port whose `tx_inflight` is less than a burst would fall behind what comes in.
-    while sent < BURST {
+    while sent < RUN {
         let before = sent;
-        while sent < BURST && send_next(port, context, spec, &mut gate) {
+        while sent < before + BURST && send_next(port, context, spec, &mut gate) {
             sent += 1;
         }
         if sent == before {
