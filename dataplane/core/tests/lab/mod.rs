@@ -368,4 +368,9 @@ impl Bench {
     pub fn sent(&self) -> u64 {
         self.lab.wires[2].borrow().sent_frames
     }
+
+    /// Frames that wait at the way out.
+    pub fn waiting(&self) -> u64 {
+        (0..8).map(|id| self.lab.port(2).queue(queue(id)).frames() as u64).sum()
+    }
 }
