@@ -91,7 +91,8 @@ fn take_in<P: PortIo>(
 }
 
 /// Tries frames that wait for room, of each PG until one doesn't fit; returns how many went on. No
-/// more than a burst, for a new burst shall be looked at soon.
+/// more than two bursts, for a new one shall be looked at soon; one would be as many as may join
+/// them meanwhile, and they would never get fewer.
 #[cold]
 fn try_late_again<P: PortIo>(
     ports: &mut [Port<P>],
@@ -101,7 +102,7 @@ fn try_late_again<P: PortIo>(
     let index = burst.index;
     let mut gone = 0;
     for pg in PgId::all() {
-        while gone < BURST {
+        while gone < 2 * BURST {
             let first = ports.get_mut(index).and_then(|port| port.late.pop(pg));
             let Some(frame) = first else { break };
             if !take_in(ports, context, burst, frame, true) {
