@@ -358,11 +358,12 @@ impl Bench {
         bench
     }
 
-    /// One burst in, one burst out.
+    /// One burst in, one burst out: after an idle time the shaper lets one frame go at once, and the
+    /// others when time has passed.
     pub fn round(&mut self, apart: Nanos) {
         let pool = self.lab.workers[0].pool();
         self.lab.wires[0].borrow_mut().arrive_again(pool, FRAMES_A_ROUND);
-        self.lab.steps(1, apart);
+        self.lab.steps(2, Nanos(apart.0 / 2));
     }
 
     pub fn sent(&self) -> u64 {
