@@ -358,8 +358,8 @@ impl Bench {
         bench
     }
 
-    /// One burst in, one burst out: after an idle time the shaper lets one frame go at once, and the
-    /// others when time has passed.
+    /// One burst in, one burst out: after an idle time the shaper lets one frame go at once, and
+    /// the others when time has passed.
     pub fn round(&mut self, apart: Nanos) {
         let pool = self.lab.workers[0].pool();
         self.lab.wires[0].borrow_mut().arrive_again(pool, FRAMES_A_ROUND);
