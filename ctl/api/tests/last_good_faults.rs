@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_api::last_good::{LastGood, FILE};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,31 +27,54 @@ fn strace(inject: &[&str], arguments: &[&Path]) -> Output {
     command.output().expect("strace is needed: deploy/install.sh --tests installs it")
 }
 
-/// Kills the writer at its first, second, third ... system call, until one run gets to its end.
+/// The system calls of one writing, in order, each with its number among those of its name: by
+/// that strace counts when it is to inject.
+fn system_calls(folder: &Path, arguments: &[&Path]) -> Vec<(String, usize)> {
+    let log = folder.join("strace.log");
+    let path = log.display().to_string();
+    assert!(strace(&["-o", &path], arguments).status.success());
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let text = fs::read_to_string(log).unwrap();
+    // With -f each line starts with the process: `4711  openat(AT_FDCWD, ...`.
+    let calls = text.lines().filter_map(|line| {
+        let (_, call) = line.split_once(char::is_whitespace)?;
+        let (name, _) = call.trim_start().split_once('(')?;
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| name.to_owned())
+    });
+    let number = |name: String| {
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        (name, *count)
+    };
+    // The first one starts the writer, before strace injects anything.
+    calls.map(number).filter(|(name, _)| name != "execve").collect()
+}
+
+/// Kills the writer as it enters each of its system calls, one run a call.
 #[test]
 fn killed_at_every_system_call_a_whole_file_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let (state, text) = (folder.path().join("state"), folder.path().join("new.toml"));
     let old = LastGood { text: profile("old"), boot_file: "old".to_owned() };
     fs::write(&text, profile("new")).unwrap();
-    let (mut kills, mut found_old, mut found_new) = (0, 0, 0);
-    loop {
-        old.write(&state).unwrap();
-        let inject = format!("inject=all:signal=SIGKILL:when={}", kills + 1);
-        let run = strace(&["-e", &inject], &[&state, &text]);
-        match LastGood::read(&state).unwrap() {
-            Some(found) if found.text == old.text => found_old += 1,
-            Some(found) if found.text == profile("new") => found_new += 1,
-            other => panic!("after {kills} system calls: {other:?}"),
-        }
-        if run.status.success() {
-            break;
-        }
-        kills += 1;
-        assert!(kills < 2_000, "{}", String::from_utf8_lossy(&run.stderr));
+    let calls = system_calls(folder.path(), &[&state, &text]);
+    for name in ["openat", "write", "fsync", "rename", "exit_group"] {
+        assert!(calls.iter().any(|(call, _)| call == name), "no {name} in {calls:?}");
     }
-    // Killed before the rename and after it, besides the run that came to its end.
-    assert!(kills > 20 && found_old > 20 && found_new > 1, "{kills}: {found_old}, {found_new}");
+    let (mut found_old, mut found_new) = (0, 0);
+    for (call, number) in &calls {
+        old.write(&state).unwrap();
+        let inject = format!("inject={call}:signal=SIGKILL:when={number}");
+        let run = strace(&["-e", &inject], &[&state, &text]);
+        assert!(!run.status.success(), "not killed at {call} {number}");
+        match LastGood::read(&state) {
+            Ok(Some(found)) if found.text == old.text => found_old += 1,
+            Ok(Some(found)) if found.text == profile("new") => found_new += 1,
+            other => panic!("killed at {call} {number}: {other:?}"),
+        }
+    }
+    // Before the rename, and after it.
+    assert!(found_old > 20 && found_new > 1, "{found_old}, {found_new} of {}", calls.len());
 }
 
 /// Every system call of the writing that can fail for want of room does, each in its turn.
