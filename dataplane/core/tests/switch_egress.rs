@@ -240,3 +240,24 @@ fn a_small_bound_in_flight_does_not_make_a_queue() {
     lab.steps(3, Nanos::millis(1));
     assert_eq!(lab.wires[1].borrow().sent_frames, 42);
 }
+
+/// What queued behind a hold drains although the next full burst comes in with each step: a step
+/// sends more than it takes in.
+#[test]
+fn a_queue_drains_while_full_bursts_come_in() {
+    let mut spec = port_spec();
+    spec.speed = BitRate::new(100_000_000_000).expect("a rate");
+    let mut lab = Lab::new(1, 2, spec);
+    lab.teach();
+    lab.hold(1, true);
+    let mut arrive = |lab: &mut Lab| {
+        (0..64).for_each(|_| lab.arrive(0, &ipv4(0, 1, 26, 0, 200)));
+        lab.steps(1, Nanos(50_000));
+    };
+    (0..4).for_each(|_| arrive(&mut lab));
+    let waiting = |lab: &Lab| lab.port(1).queue(queue(3)).frames();
+    assert_eq!(waiting(&lab), 256);
+    lab.hold(1, false);
+    (0..8).for_each(|_| arrive(&mut lab));
+    assert!(waiting(&lab) < 128, "{} frames still wait", waiting(&lab));
+}
