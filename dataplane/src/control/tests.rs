@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 mod apply;
 mod clients;
+mod late;
 
 /// A running switch in memory with its control socket.
 struct Desk {

@@ -57,7 +57,7 @@ fn port_status(
         handovers: counters.handed_over,
         receive_overrun: port.counters.receive_overrun,
         lossless_violations: counters.lossless_violations,
-        rx_backlog: u64::from(rings.backlog),
+        rx_backlog: u64::from(rings.backlog) + u64::from(port.late),
         rx_ring: facts.rx_ring,
         rx_backlog_mark: mark,
         stall_survived_ns: stall_survived(spec, facts.rx_ring, view.board.smallest_lossless_frame)

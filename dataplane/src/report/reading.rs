@@ -54,6 +54,8 @@ pub(crate) struct PortReading {
     pub(crate) link_pause_frames: u64,
     /// XOFF reaction times.
     pub(crate) reaction: Reaction,
+    /// Frames that were received and wait for room (SPEC 4.3).
+    pub(crate) late: u32,
     /// What only the rings know.
     pub(crate) rings: RingReading,
 }
@@ -136,6 +138,7 @@ impl PortReading {
             up: port.is_up(),
             held: port.is_held(),
             in_ring_bytes: u64::from(port.in_ring_bytes()),
+            late: port.late_frames(),
             counters: port.counters().clone(),
             queues: PerQueue::from_fn(|id| QueueReading {
                 paused: paused.contains(id),
