@@ -250,7 +250,7 @@ fn a_queue_drains_while_full_bursts_come_in() {
     let mut lab = Lab::new(1, 2, spec);
     lab.teach();
     lab.hold(1, true);
-    let mut arrive = |lab: &mut Lab| {
+    let arrive = |lab: &mut Lab| {
         (0..64).for_each(|_| lab.arrive(0, &ipv4(0, 1, 26, 0, 200)));
         lab.steps(1, Nanos(50_000));
     };
