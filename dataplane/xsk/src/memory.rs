@@ -94,9 +94,8 @@ impl Shared {
     }
 
     /// Has what was received fetched into this core's second cache, so that a burst waits for it
-    /// once and not frame by frame: the kernel wrote it on another core. Measured against a peer
-    /// that doesn't: about 4 % of the whole cost of a frame. A descriptor that names no memory of
-    /// ours does nothing.
+    /// once and not frame by frame: the kernel wrote it on another core. A descriptor that names no
+    /// memory of ours does nothing.
     #[inline]
     pub(crate) fn prefetch(&self, desc: &FrameDesc) {
         #[cfg(target_arch = "x86_64")]
