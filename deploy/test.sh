@@ -80,7 +80,9 @@ end_to_end_tests() {
 
 loom_models() {
   RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
-    cargo test --package holdfast-core --release --test loom_account
+    cargo test --package holdfast-core --release --test loom_account &&
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
+      cargo test --package holdfast-shm --release --test loom_block
 }
 
 # Instructions, not seconds: they don't depend on what else the machine does.
@@ -101,7 +103,7 @@ step "lints" cargo clippy --workspace --all-targets --quiet -- --deny warnings
 step "release binaries" cargo build --release --workspace --bins --quiet
 step "unit to netdev tests" workspace_tests
 step "documentation examples" cargo test --workspace --doc --quiet
-step "interleavings of the account" loom_models
+step "interleavings" loom_models
 step "instructions a frame" instructions_a_frame
 step "end-to-end tests" end_to_end_tests
 step "rate of the bare forwarder" bench_gate

@@ -5,6 +5,7 @@ use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener}
 use crate::link_events::LinkWatcher;
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
+use crate::publication::Publication;
 use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
 use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads};
@@ -21,12 +22,14 @@ use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
 use holdfast_core::units::Time;
 use holdfast_core::worker::WorkerParts;
 use holdfast_plan::ProfilePlan;
+use holdfast_shm::layout::Layout;
+use holdfast_shm::{Identity, Segment};
 use holdfast_wire::MacAddr;
 use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// WRED starts from this: a switch marks the same frames of the same traffic in every run.
 const WRED_SEED: u64 = 0x686f_6c64_6661_7374;
@@ -168,12 +171,15 @@ fn start(
     links.watch(dealt.guards)?;
     // Made after `links`, and so ended before: sockets are closed when the links are put back.
     let mut threads = WorkerThreads::new(workers.doors());
-    start_workers(&config, &assembly, dealt.owned, (pools, mailboxes), &mut threads)?;
+    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
+    let workplaces = (dealt.owned, pools, mailboxes);
+    start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
     let settings = ControlSettings {
         chunks: u64::from(memory.chunks()),
         smallest_lossless_frame: plan.smallest_lossless_frame(),
         applying,
+        segment,
     };
     let (name, socket, count) =
         (config.switch.name.clone(), config.switch.socket_path(), stats.len());
@@ -251,11 +257,28 @@ fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usiz
     dealt
 }
 
+fn layout(workers: usize) -> Result<Layout, Failure> {
+    Layout::new(workers).ok_or_else(|| format!("{workers} workers: there can be 1 to 16").into())
+}
+
+fn identity() -> Identity {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Identity {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX),
+        started_ns: clock::now().0,
+    }
+}
+
+/// What the workers are given, each list in the order of their numbers.
+type Workplaces = (Vec<Vec<Port<XskPort>>>, Vec<XskPool>, Vec<Mailbox<LiveWorker>>);
+
 fn start_workers(
     config: &Config,
     assembly: &Assembly,
-    owned: Vec<Vec<Port<XskPort>>>,
-    (pools, mailboxes): (Vec<XskPool>, Vec<Mailbox<LiveWorker>>),
+    (owned, pools, mailboxes): Workplaces,
+    segment: &mut Segment,
     threads: &mut WorkerThreads,
 ) -> Result<(), Failure> {
     let rings = hand_over_rings(pools.len(), assembly.frames);
@@ -272,7 +295,8 @@ fn start_workers(
             outboxes,
             trace_capacity: config.switch.trace.events as usize,
         };
-        start_worker(parts, mailbox, Arc::clone(stats), threads)?;
+        let publication = Publication::new(segment, number, parts.ports.iter().map(Port::id));
+        start_worker(parts, mailbox, (Arc::clone(stats), publication), threads)?;
     }
     Ok(())
 }
@@ -280,7 +304,7 @@ fn start_workers(
 fn start_worker(
     parts: WorkerParts<XskPort>,
     mailbox: Mailbox<LiveWorker>,
-    stats: Arc<WorkerStats>,
+    (stats, publication): (Arc<WorkerStats>, Publication),
     threads: &mut WorkerThreads,
 ) -> Result<(), Failure> {
     let mut sockets: Vec<OwnedFd> = Vec::new();
@@ -299,6 +323,8 @@ fn start_worker(
         stop,
         cpu: None,
         next_losses: Time::default(),
+        publication,
+        worked: Time::default(),
     })
 }
 

@@ -8,6 +8,7 @@ mod control;
 mod link_events;
 mod mailbox;
 mod opening;
+mod publication;
 mod report;
 mod shedding;
 mod switch;

@@ -2,9 +2,10 @@
 //! sleeps in poll until a frame, a bell or the next deadline (DESIGN 4).
 
 use crate::mailbox::{Doorbell, Mailbox};
+use crate::publication::Publication;
 use holdfast_core::ids::{PortId, MAX_PORTS};
 use holdfast_core::io::PortIo;
-use holdfast_core::port::Port;
+use holdfast_core::port::{Port, Reaction};
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
 use holdfast_xsk::{clock, XskPort};
@@ -45,6 +46,8 @@ pub struct WorkerStats {
     pub longest_gap_ns: AtomicU64,
     /// Times it slept.
     pub sleeps: AtomicU64,
+    /// Steps that found work by their time, in the buckets of [`Reaction`].
+    pub step_times: [AtomicU64; Reaction::BUCKETS],
 }
 
 impl WorkerStats {
@@ -75,6 +78,10 @@ pub struct WorkerThread {
     pub stop: Arc<AtomicBool>,
     /// When the kernel is asked next what it lost.
     pub next_losses: Time,
+    /// Where it publishes its counters.
+    pub publication: Publication,
+    /// When it last found work.
+    pub worked: Time,
     /// The core to stay on.
     pub cpu: Option<usize>,
 }
@@ -158,7 +165,12 @@ impl WorkerThread {
             WorkerStats::add(&self.stats.busy_steps, 1);
             WorkerStats::add(&self.stats.busy_ns, took);
             WorkerStats::raise(&self.stats.longest_step_ns, took);
+            if let Some(bucket) = self.stats.step_times.get(Reaction::bucket(Nanos(took))) {
+                WorkerStats::add(bucket, 1);
+            }
+            self.worked = now;
         }
+        self.publication.turn(&mut self.worker, &self.stats, now);
         step
     }
 
@@ -167,7 +179,10 @@ impl WorkerThread {
         let door = Arc::clone(self.mailbox.door());
         door.announce_sleep();
         if self.step(now).work == 0 && !door.mail_waits() && !self.stop.load(Ordering::Relaxed) {
-            let until = deadline.min(now.after(LONGEST_SLEEP));
+            self.publication.finish_round(&mut self.worker, &self.stats, now);
+            let stale = self.worked >= self.publication.round_began();
+            let news = if stale { self.publication.due() } else { Time::NEVER };
+            let until = deadline.min(now.after(LONGEST_SLEEP)).min(news);
             let span = Duration::from_nanos(until.since(clock::now()).0);
             let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(self.sockets.len() + 1);
             fds.extend(self.sockets.iter().map(AsFd::as_fd));

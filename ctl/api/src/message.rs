@@ -21,15 +21,15 @@ pub use account::{
     Segments, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
-    Apply, Call, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter, SetPg, SetWred,
-    ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
+    Apply, Call, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter, Segment, SetPg,
+    SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};
 pub use port::{
     drop_counts, ClassMapsView, ClassifyReply, ClassifyStatus, Done, DropCounts, Histogram,
     HistogramBucket, Peer, PfcDirection, PfcPort, PfcPriority, PfcReply, PongReply, PortState,
-    PortStatus, PortsReply, SetReply, WorkerStatus, XdpMode,
+    PortStatus, PortsReply, SegmentReply, SetReply, WorkerStatus, XdpMode,
 };
 pub use profile::{
     service_name, ApplyReply, PgView, PoolView, ProfilePort, ProfileReply, QueueView,

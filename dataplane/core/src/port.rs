@@ -53,11 +53,19 @@ impl Reaction {
     /// Buckets: below 1 us, 2 us, ... 16.4 ms, and longer.
     pub const BUCKETS: usize = 16;
 
+    /// The bucket of a time.
+    pub const fn bucket(time: Nanos) -> usize {
+        let bits = (u64::BITS - (time.0 / 1_000).leading_zeros()) as usize;
+        if bits < Self::BUCKETS {
+            bits
+        } else {
+            Self::BUCKETS - 1
+        }
+    }
+
     /// Counts one.
     pub fn count(&mut self, time: Nanos) {
-        let micros = time.0 / 1_000;
-        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
-        self.below[bucket.min(Self::BUCKETS - 1)] += 1;
+        self.below[Self::bucket(time)] += 1;
         self.total += time.0;
         self.longest = self.longest.max(time.0);
     }

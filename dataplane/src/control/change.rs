@@ -5,7 +5,7 @@ use super::log_lines::logged;
 use super::Console;
 use crate::report::{Choice, HEADROOM_POOL};
 use holdfast_api::message::{
-    Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
+    Apply, Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
 };
 use holdfast_core::fdb::FdbError;
 use holdfast_core::ids::{PgId, PoolId, PortId};
@@ -23,6 +23,12 @@ impl<P: PortIo + 'static> Console<P> {
     /// Makes a change, and logs it with the peer's credentials (SPEC 11).
     pub(super) fn change(&mut self, call: &Call, peer: &str) -> Answer {
         let answer = self.try_change(call);
+        if let Call::Apply(Apply { dry_run: false, .. }) = call {
+            self.published.count(|done| match answer {
+                Ok(_) => done.applies_accepted += 1,
+                Err(_) => done.applies_refused += 1,
+            });
+        }
         let text = serde_json::to_string(call).unwrap_or_else(|_| call.name().to_owned());
         let text = logged(&text);
         match &answer {
@@ -210,6 +216,7 @@ impl<P: PortIo + 'static> Console<P> {
         }
         self.board.shared.mmu.settle(profile.generation());
         self.board.profile = profile;
+        self.published.follow(&self.board);
         // An edge that one worker's adoption made is sent by the port's owner in its next step:
         // this one wakes it.
         self.barrier()

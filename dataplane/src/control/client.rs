@@ -1,11 +1,13 @@
 //! One client: what it has sent, what it has yet to take, and for how long it may keep us waiting.
 
+use super::dispatch::Answered;
 use holdfast_api::line::{LineBuffer, LineTooLong};
 use mio::net::UnixStream;
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{getsockopt, sendmsg, sockopt::PeerCredentials, ControlMessage, MsgFlags};
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// A client that takes nothing of its answer for so long is cut off.
@@ -39,6 +41,16 @@ impl fmt::Display for Peer {
     }
 }
 
+/// Writes what the socket takes of `bytes`, and the file with the first of them (unix(7),
+/// SCM_RIGHTS).
+fn send_with(stream: &UnixStream, bytes: &[u8], file: BorrowedFd<'_>) -> io::Result<usize> {
+    let files = [file.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&files)];
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    let pieces = [IoSlice::new(bytes)];
+    Ok(sendmsg::<()>(stream.as_raw_fd(), &pieces, &rights, flags, None)?)
+}
+
 /// What a client has for the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -63,6 +75,8 @@ pub(super) struct Client {
     /// What was read last doesn't end a line.
     open_end: bool,
     answer: Vec<u8>,
+    /// The file that goes with the first byte of the answer.
+    file: Option<OwnedFd>,
     taken: usize,
     readable: bool,
     writable: bool,
@@ -87,6 +101,7 @@ impl Client {
             buffered: false,
             open_end: false,
             answer: Vec::new(),
+            file: None,
             taken: 0,
             readable: true,
             writable: true,
@@ -185,9 +200,10 @@ impl Client {
         }
     }
 
-    /// Gives the client its answer, a whole line.
-    pub(super) fn answer(&mut self, line: String, now: Instant) -> bool {
-        self.answer = line.into_bytes();
+    /// Gives the client its answer, a whole line, and a file if there is one.
+    pub(super) fn answer(&mut self, answered: Answered, now: Instant) -> bool {
+        self.answer = answered.line.into_bytes();
+        self.file = answered.file;
         self.taken = 0;
         self.active = now;
         self.push_answer(now)
@@ -198,16 +214,21 @@ impl Client {
         self.closing = Some(now + LINGER);
         self.lines = LineBuffer::new();
         self.buffered = false;
-        self.answer(line, now)
+        self.answer(Answered { line, file: None }, now)
     }
 
     /// Writes what the socket takes; `false` if the client is gone.
     fn push_answer(&mut self, now: Instant) -> bool {
         while self.untaken() && self.writable {
             let rest = self.answer.get(self.taken..).unwrap_or_default();
-            match self.stream.write(rest) {
+            let written = match &self.file {
+                Some(file) => send_with(&self.stream, rest, file.as_fd()),
+                None => self.stream.write(rest),
+            };
+            match written {
                 Ok(0) => return false,
                 Ok(count) => {
+                    self.file = None;
                     self.taken += count;
                     self.untaken_since = None;
                 }

@@ -1,14 +1,15 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
 use super::log_lines::Throttle;
-use super::{Applying, ReadRings};
+use super::published::Published;
+use super::{Applying, ControlSettings, ReadRings};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
 use holdfast_api::message::{ErrorBody, ErrorCode};
 use holdfast_core::ids::{PgId, PortId, QueueId};
 use holdfast_core::io::PortIo;
-use holdfast_core::units::{FrameLen, Nanos, Time};
+use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::Worker;
 use holdfast_xsk::{clock, XskPort};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ pub(crate) struct Console<P: PortIo> {
     /// The last generation given to a profile, in force or not.
     pub(super) generation: u64,
     pub(super) applying: Applying,
+    pub(super) published: Published,
     /// Refused changes in the log, by call and code.
     pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
 }
@@ -31,33 +33,31 @@ pub(crate) struct Console<P: PortIo> {
 impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
-    pub(crate) fn live(
-        switch: Switch,
-        chunks: u64,
-        smallest_lossless_frame: FrameLen,
-        applying: Applying,
-    ) -> Self {
+    pub(crate) fn live(switch: Switch, settings: ControlSettings) -> Self {
+        let ControlSettings { chunks, smallest_lossless_frame, applying, segment } = settings;
         let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = clock::now();
         let cpus = cpus.into_iter().map(|cpu| cpu.and_then(|cpu| u32::try_from(cpu).ok()));
+        let board = Board {
+            name,
+            shared,
+            topology,
+            profile,
+            notes,
+            headroom_terms,
+            ports: ports.into_iter().map(PortFacts::from).collect(),
+            threads: stats.into_iter().zip(cpus).collect(),
+            chunks,
+            started: Time(now.0.saturating_sub(uptime)),
+            smallest_lossless_frame,
+        };
         Self {
-            generation: profile.generation(),
-            board: Board {
-                name,
-                shared,
-                topology,
-                profile,
-                notes,
-                headroom_terms,
-                ports: ports.into_iter().map(PortFacts::from).collect(),
-                threads: stats.into_iter().zip(cpus).collect(),
-                chunks,
-                started: Time(now.0.saturating_sub(uptime)),
-                smallest_lossless_frame,
-            },
+            generation: board.profile.generation(),
+            published: Published::new(segment, &board),
+            board,
             workers,
             rings: live_rings,
             clock: clock::now,

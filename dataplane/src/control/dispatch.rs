@@ -13,9 +13,16 @@ use holdfast_core::io::PortIo;
 use holdfast_core::topology::Topology;
 use serde::Serialize;
 use serde_json::Value;
+use std::os::fd::OwnedFd;
 
 /// The result of a call: its reply as a value.
 pub(super) type Answer = Result<Value, ErrorBody>;
+
+/// What a client gets: a whole line, and with it the file that its call asked for.
+pub(super) struct Answered {
+    pub(super) line: String,
+    pub(super) file: Option<OwnedFd>,
+}
 
 /// A reply as a value.
 pub(super) fn reply<T: Serialize>(reply: &T) -> Answer {
@@ -31,8 +38,19 @@ pub(super) fn is_transparent(topology: &Topology) -> bool {
 
 impl<P: PortIo + 'static> Console<P> {
     /// The answer to one line, a whole line; `peer` says who asks, for the log of changes.
-    pub(super) fn answer_line(&mut self, line: &[u8], peer: &str) -> String {
+    pub(super) fn answer_line(&mut self, line: &[u8], peer: &str) -> Answered {
+        let mut file = None;
         let (id, answer) = match Request::parse(line) {
+            Ok(Request { id, call: Call::Segment(_) }) => {
+                let handed = self.published.hand_over();
+                (
+                    Some(id),
+                    handed.and_then(|(told, fd)| {
+                        file = Some(fd);
+                        reply(&told)
+                    }),
+                )
+            }
             Ok(Request { id, call }) => (Some(id), self.call(&call, peer)),
             Err(bad) => (bad.id, Err(bad.error)),
         };
@@ -42,13 +60,13 @@ impl<P: PortIo + 'static> Console<P> {
         };
         let line = Response { id, outcome }.to_line();
         if line.len() <= MAX_LINE {
-            return line;
+            return Answered { line, file };
         }
         let body = ErrorBody::new(ErrorCode::TooLong, "the answer would be longer than a line")
             .value(line.len())
             .limit(MAX_LINE)
             .fix("ask for one port");
-        Response::error(id, body).to_line()
+        Answered { line: Response::error(id, body).to_line(), file: None }
     }
 
     fn call(&mut self, call: &Call, peer: &str) -> Answer {
@@ -83,6 +101,7 @@ impl<P: PortIo + 'static> Console<P> {
                 reply(&report::buffer_reply(self.view(&workers)))
             }
             Call::ShowFdb(query) => self.fdb(query),
+            Call::Segment(_) => self.published.hand_over().and_then(|(told, _)| reply(&told)),
             Call::ShowProfile(_) => {
                 self.barrier()?;
                 let (names, notes) = (self.board.port_names(), self.board.notes.clone());

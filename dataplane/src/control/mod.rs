@@ -3,7 +3,8 @@
 //!
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
-//! workers, [`change`] has them do something.
+//! workers, [`change`] has them do something, [`published`] is the control thread's part of the
+//! counters segment.
 
 mod apply;
 mod change;
@@ -12,6 +13,7 @@ mod console;
 mod dispatch;
 mod listener;
 mod log_lines;
+mod published;
 mod server;
 
 #[cfg(test)]
@@ -25,6 +27,7 @@ use crate::report::RingReading;
 use crate::switch::Switch;
 use holdfast_core::io::PortIo;
 use holdfast_core::units::FrameLen;
+use holdfast_shm::Segment;
 use mio::Waker;
 use server::Server;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +44,8 @@ pub(crate) struct ControlSettings {
     pub(crate) smallest_lossless_frame: FrameLen,
     /// What a new profile needs.
     pub(crate) applying: Applying,
+    /// The counters segment, workers' blocks taken.
+    pub(crate) segment: Segment,
 }
 
 /// Why there is no control thread: the event loop or its thread can't be made.
@@ -78,8 +83,7 @@ pub(crate) fn spawn(
     settings: ControlSettings,
     listener: Listener,
 ) -> Result<Control, ControlError> {
-    let ControlSettings { chunks, smallest_lossless_frame, applying } = settings;
-    start(Console::live(switch, chunks, smallest_lossless_frame, applying), listener)
+    start(Console::live(switch, settings), listener)
 }
 
 /// Starts the thread for any kind of ports.

@@ -8,6 +8,8 @@ use holdfast_api::message::*;
 use holdfast_core::memory::MemoryPort;
 use holdfast_core::units::Cells;
 use holdfast_plan::HeadroomTerm;
+use holdfast_shm::layout::Layout;
+use holdfast_shm::Identity;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 mod apply;
 mod clients;
 mod late;
+mod segment;
 
 /// A running switch in memory with its control socket.
 struct Desk {
@@ -35,7 +38,11 @@ impl Desk {
         let (rig, asking, mut board) = Rig::start(workers, ports);
         board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
+        let segment =
+            holdfast_shm::Segment::new(Layout::new(workers).unwrap(), &Identity::default())
+                .unwrap();
         let console = Console::<MemoryPort> {
+            published: published::Published::new(segment, &board),
             generation: board.profile.generation(),
             board,
             workers: asking,

@@ -47,6 +47,9 @@ calls! {
     ShowFdb(ShowFdb) => "show_fdb",
     /// The profile in force, in cells -> [`super::ProfileReply`].
     ShowProfile(ShowProfile) => "show_profile",
+    /// The counters segment: its file comes with the answer (SCM_RIGHTS). The one call that is no
+    /// barrier, for it asks the workers nothing -> [`super::SegmentReply`].
+    Segment(Segment) => "segment",
     /// Watermarks of PGs, queues and pools -> [`super::WatermarkReply`].
     WatermarkShow(WatermarkFilter) => "watermark_show",
     /// Sets `user` watermarks back to the present occupancy -> [`super::Done`].
@@ -90,6 +93,8 @@ arguments! {
     ShowBuffer {}
     /// No arguments.
     ShowProfile {}
+    /// No arguments.
+    Segment {}
     /// One port or all.
     PortFilter {
         /// Its name.

@@ -43,6 +43,17 @@ pub struct PongReply {
     pub now_ns: u64,
 }
 
+/// The answer to `segment`; the memory file comes beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentReply {
+    /// Its size.
+    pub bytes: u64,
+    /// What its blocks look like: programs of the same layout understand each other's, hex.
+    pub layout: String,
+    /// Version of the dataplane.
+    pub version: String,
+}
+
 /// The answer to `show_ports`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortsReply {

@@ -23,7 +23,7 @@ pub(super) fn applying(ports: usize, folder: &Path) -> Applying {
 }
 
 /// A profile that fits the switch, with this XOFF on PG 3.
-fn profile(xoff: u32) -> String {
+pub(super) fn profile(xoff: u32) -> String {
     format!(
         "name = \"x{xoff}\"\n[buffer]\ntotal = \"auto\"\n\
          [[pool]]\nname = \"lossless\"\nsize = 6000\n[[pool]]\nname = \"lossy\"\nsize = 2000\n\
@@ -31,7 +31,7 @@ fn profile(xoff: u32) -> String {
     )
 }
 
-fn call(profile: &str, dry_run: bool) -> Call {
+pub(super) fn call(profile: &str, dry_run: bool) -> Call {
     Call::Apply(Apply { profile: profile.to_owned(), file: Some("a.toml".to_owned()), dry_run })
 }
 
