@@ -3,6 +3,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p holdfast-shm --release --test loom_block`
 #![cfg(loom)]
+#![allow(clippy::unwrap_used)] // A failed set-up fails the test.
 
 use holdfast_shm::block::{block_words, publish, read, Read};
 use loom::sync::atomic::AtomicU64;

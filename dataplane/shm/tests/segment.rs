@@ -1,5 +1,7 @@
 //! From a switch's threads to a reader in shared memory (SPEC 11).
 
+#![allow(clippy::unwrap_used, clippy::panic)] // A failed set-up fails the test.
+
 use holdfast_core::counters::Traffic;
 use holdfast_core::drop::DropReason;
 use holdfast_core::ids::{PgId, QueueId};
