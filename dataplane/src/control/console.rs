@@ -1,6 +1,6 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
-use super::log_lines::Throttle;
+use holdfast_api::log_lines::Throttle;
 use super::{Applying, ReadRings};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};

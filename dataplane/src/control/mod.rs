@@ -11,7 +11,6 @@ mod client;
 mod console;
 mod dispatch;
 mod listener;
-mod log_lines;
 mod server;
 
 #[cfg(test)]

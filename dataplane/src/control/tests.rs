@@ -1,4 +1,4 @@
-use super::log_lines::Throttle;
+use holdfast_api::log_lines::Throttle;
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
