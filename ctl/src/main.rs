@@ -19,6 +19,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use holdfast_api::client::ClientError;
 use holdfast_api::message::ErrorBody;
+use holdfast_api::place::NotTheOnly;
 use holdfast_plan::PlanError;
 use serde_json::json;
 use std::io::{self, Write};
@@ -31,12 +32,9 @@ enum CommandError {
     /// The switch refused it, or can't be reached.
     #[error("{0}")]
     Client(#[from] ClientError),
-    /// No socket was named and there is none.
+    /// No socket was named, and there is none or several could be meant.
     #[error("{0}")]
-    NoSwitch(String),
-    /// No socket was named and several could be meant.
-    #[error("{0}")]
-    SeveralSwitches(String),
+    NoSwitch(#[from] NotTheOnly),
     /// The dataplane can't be started.
     #[error("{program} can't be started: {source}; install it beside holdfast or into PATH")]
     NoDataplane {
@@ -80,8 +78,8 @@ impl CommandError {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
             Self::Document(_) | Self::Partly(_) | Self::Plan(_) => 1,
             Self::File { .. } | Self::Found(_) | Self::Output(_) => 1,
-            Self::SeveralSwitches(_) | Self::Usage(_) => 2,
-            Self::NoSwitch(_) | Self::Client(_) => 3,
+            Self::NoSwitch(NotTheOnly::Several { .. }) | Self::Usage(_) => 2,
+            Self::NoSwitch(NotTheOnly::None { .. }) | Self::Client(_) => 3,
         }
     }
 }

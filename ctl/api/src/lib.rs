@@ -6,6 +6,8 @@ pub mod client;
 pub mod doc;
 pub mod last_good;
 pub mod line;
+pub mod log_lines;
 pub mod message;
+pub mod place;
 pub mod profile_doc;
 pub mod switch_doc;

@@ -5,7 +5,7 @@
 //! a call without arguments may be the bare name: `"ping"`.
 
 use crate::amount::FIX_MARK;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 mod account;
@@ -21,8 +21,8 @@ pub use account::{
     Segments, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
-    Apply, Call, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter, Segment, SetPg,
-    SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
+    Apply, Call, Effect, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter,
+    Segment, SetPg, SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};
@@ -132,20 +132,28 @@ fn read_call(call: Value) -> Result<Call, ErrorBody> {
             return Err(body.at("call").fix(fix));
         }
     };
-    if !Call::NAMES.contains(&name.as_str()) {
+    arguments_of(&name, arguments)
+}
+
+/// The call `name` with its arguments: a JSON value, or whatever else they are written in.
+///
+/// # Errors
+/// [`ErrorBody`] with the code `unknown_call` or `bad_argument`.
+pub fn arguments_of<'de, D: Deserializer<'de>>(
+    name: &str,
+    arguments: D,
+) -> Result<Call, ErrorBody> {
+    let Some(call) = Call::read(name, arguments) else {
         return Err(ErrorBody::new(ErrorCode::UnknownCall, "there is no such call")
             .at("call")
             .value(name)
             .fix(format!("use one of {}", Call::NAMES.join(", "))));
-    }
-    let place = format!("call.{name}");
-    let mut object = Map::new();
-    object.insert(name, arguments);
-    serde_json::from_value(Value::Object(object)).map_err(|error| {
+    };
+    call.map_err(|error| {
         let text = error.to_string();
         let general = "see the call's example in the documentation of the control socket";
         let (message, fix) = text.split_once(FIX_MARK).unwrap_or((&text, general));
-        ErrorBody::new(ErrorCode::BadArgument, message).at(place).fix(fix)
+        ErrorBody::new(ErrorCode::BadArgument, message).at(format!("call.{name}")).fix(fix)
     })
 }
 
@@ -169,8 +177,14 @@ pub enum ErrorCode {
     Refused,
     /// A worker didn't acknowledge within a second; the message names it (SPEC 11).
     WorkerSilent,
-    /// The switch is shutting down or has too many clients.
+    /// The switch is shutting down or has too many clients; from the daemon: it isn't there.
     Unavailable,
+    /// The switch didn't answer the daemon in time: whether the call was done is unknown.
+    Silent,
+    /// The daemon doesn't allow it: over HTTP nothing is changed unless it was started so.
+    NotAllowed,
+    /// The daemon takes no such HTTP request.
+    BadHttp,
 }
 
 /// The `error` of an answer (SPEC 11): what is wrong, where, and what to do.

@@ -12,7 +12,6 @@ mod client;
 mod console;
 mod dispatch;
 mod listener;
-mod log_lines;
 mod published;
 mod server;
 

@@ -3,10 +3,10 @@
 use crate::amount::{CellAmount, XoffAmount};
 use crate::message::EventKind;
 use crate::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! calls {
-    ($($(#[$doc:meta])* $variant:ident($argument:ty) => $name:literal,)*) => {
+    ($($(#[$doc:meta])* $variant:ident($argument:ty) => $effect:ident $name:literal,)*) => {
         /// Everything a client can ask. Each call is a barrier: its answer comes when all
         /// workers have done it and the counters in it are fresh (SPEC 11).
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,54 +22,107 @@ macro_rules! calls {
             pub const fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $name,)* }
             }
+
+            /// What it does to the switch.
+            pub const fn effect(&self) -> Effect {
+                match self { $(Self::$variant(_) => Effect::$effect,)* }
+            }
+
+            /// What the call `name` does to the switch; `None` if there is no call of that name.
+            pub fn effect_of(name: &str) -> Option<Effect> {
+                match name {
+                    $($name => Some(Effect::$effect),)*
+                    _ => None,
+                }
+            }
+
+            /// The call `name` with `arguments`, whatever they are written in; `None` if there is
+            /// no call of that name.
+            ///
+            /// # Errors
+            /// The deserializer's, where an argument is missing, unknown or wrong.
+            pub fn read<'de, D>(name: &str, arguments: D) -> Option<Result<Self, D::Error>>
+            where
+                D: Deserializer<'de>,
+            {
+                match name {
+                    $($name => Some(<$argument>::deserialize(arguments).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
 
 calls! {
     /// A barrier and sign of life -> [`super::PongReply`].
-    Ping(Ping) => "ping",
+    Ping(Ping) => Reads "ping",
     /// Ports, their link, their rates and drops -> [`super::PortsReply`].
-    ShowPorts(PortFilter) => "show_ports",
+    ShowPorts(PortFilter) => Reads "show_ports",
     /// Frames per DSCP and PCP, and the maps in force -> [`super::ClassifyReply`].
-    ShowClassify(PortFilter) => "show_classify",
+    ShowClassify(PortFilter) => Reads "show_classify",
     /// PG accounts, thresholds, watermarks -> [`super::PgReply`].
-    ShowPg(PgFilter) => "show_pg",
+    ShowPg(PgFilter) => Reads "show_pg",
     /// Egress queues -> [`super::QueueReply`].
-    ShowQueue(QueueFilter) => "show_queue",
+    ShowQueue(QueueFilter) => Reads "show_queue",
     /// PFC sent and received -> [`super::PfcReply`].
-    ShowPfc(PortFilter) => "show_pfc",
+    ShowPfc(PortFilter) => Reads "show_pfc",
     /// Marking lines and what they did -> [`super::EcnReply`].
-    ShowEcn(QueueFilter) => "show_ecn",
+    ShowEcn(QueueFilter) => Reads "show_ecn",
     /// Pools with the limit of each PG beside them -> [`super::BufferReply`].
-    ShowBuffer(ShowBuffer) => "show_buffer",
+    ShowBuffer(ShowBuffer) => Reads "show_buffer",
     /// A page of the forwarding database -> [`super::FdbReply`].
-    ShowFdb(ShowFdb) => "show_fdb",
+    ShowFdb(ShowFdb) => Reads "show_fdb",
     /// The profile in force, in cells -> [`super::ProfileReply`].
-    ShowProfile(ShowProfile) => "show_profile",
+    ShowProfile(ShowProfile) => Reads "show_profile",
     /// The counters segment: its file comes with the answer (SCM_RIGHTS). The one call that is no
     /// barrier, for it asks the workers nothing -> [`super::SegmentReply`].
-    Segment(Segment) => "segment",
+    Segment(Segment) => HandsOver "segment",
     /// Watermarks of PGs, queues and pools -> [`super::WatermarkReply`].
-    WatermarkShow(WatermarkFilter) => "watermark_show",
+    WatermarkShow(WatermarkFilter) => Reads "watermark_show",
     /// Sets `user` watermarks back to the present occupancy -> [`super::Done`].
-    WatermarkClear(WatermarkFilter) => "watermark_clear",
+    WatermarkClear(WatermarkFilter) => Changes "watermark_clear",
     /// Stops a port's egress at once and completely -> [`super::Done`].
-    PortHold(PortName) => "port_hold",
+    PortHold(PortName) => Changes "port_hold",
     /// Lets it go on -> [`super::Done`].
-    PortRelease(PortName) => "port_release",
+    PortRelease(PortName) => Changes "port_release",
     /// Puts a whole profile into force, or says what it would change -> [`super::ApplyReply`].
-    Apply(Apply) => "apply",
+    Apply(Apply) => Changes "apply",
     /// Changes thresholds of a PG in the running profile -> [`super::SetReply`].
-    SetPg(SetPg) => "set_pg",
+    SetPg(SetPg) => Changes "set_pg",
     /// Changes the marking line of a queue in the running profile -> [`super::SetReply`].
-    SetWred(SetWred) => "set_wred",
+    SetWred(SetWred) => Changes "set_wred",
     /// Adds a static FDB entry -> [`super::Done`].
-    FdbAdd(FdbAdd) => "fdb_add",
+    FdbAdd(FdbAdd) => Changes "fdb_add",
     /// Removes an FDB entry, static or learned -> [`super::Done`].
-    FdbDel(FdbDel) => "fdb_del",
+    FdbDel(FdbDel) => Changes "fdb_del",
     /// Events since a cursor -> [`super::TraceReply`].
-    Trace(Trace) => "trace",
+    Trace(Trace) => MayChange "trace",
+}
+
+/// What a call does to the switch. Each call says it beside its name, so that none is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It only reads.
+    Reads,
+    /// It changes something; a dry run of `apply` is held to the same right as the apply after it.
+    Changes,
+    /// It reads, and changes something with one of its arguments: see [`Call::changes`].
+    MayChange,
+    /// It only reads, but its answer comes with a file: over the socket only.
+    HandsOver,
+}
+
+impl Call {
+    /// Whether it changes anything: then it is allowed only to who may change the switch.
+    pub const fn changes(&self) -> bool {
+        match (self, self.effect()) {
+            // It chooses what is recorded from now on.
+            (Self::Trace(trace), _) => trace.record.is_some(),
+            (_, Effect::Reads | Effect::HandsOver) => false,
+            (_, Effect::Changes | Effect::MayChange) => true,
+        }
+    }
 }
 
 macro_rules! arguments {

@@ -63,6 +63,36 @@ fn every_call_has_an_example_that_is_read_and_answered() {
     assert_eq!(seen, names);
 }
 
+/// SPEC 11: HTTP is read-only by default. A new call that is counted to the wrong side shows here.
+#[test]
+fn what_changes_the_switch_is_known_of_every_call() {
+    let changing: BTreeSet<&str> = examples()
+        .into_iter()
+        .map(|(request, _)| Request::parse(request.as_bytes()).unwrap().call)
+        .filter(Call::changes)
+        .map(|call| call.name())
+        .collect();
+    let expected = [
+        "apply",
+        "fdb_add",
+        "fdb_del",
+        "port_hold",
+        "port_release",
+        "set_pg",
+        "set_wred",
+        "trace",
+        "watermark_clear",
+    ];
+    assert_eq!(changing, expected.into_iter().collect());
+    let trace = |record| Call::Trace(Trace { record, ..Trace::default() });
+    assert!(!trace(None).changes());
+    assert!(trace(Some(Vec::new())).changes(), "it records nothing more from now on");
+    for name in Call::NAMES {
+        assert!(Call::effect_of(name).is_some(), "{name}");
+    }
+    assert_eq!(Call::effect_of("pong"), None);
+}
+
 fn refused(line: &str) -> (Option<u64>, ErrorBody) {
     let bad = Request::parse(line.as_bytes()).unwrap_err();
     (bad.id, bad.error)

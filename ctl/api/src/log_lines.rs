@@ -1,6 +1,7 @@
-//! What of a client's doings is logged: its text cut and on one line, and each cause now and then.
+//! What a process logs of its clients' doings (SPEC 11): their text cut and on one line, and each
+//! cause now and then. The time is an argument.
 
-use holdfast_api::message::shortened;
+use crate::message::shortened;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ const LINES: u64 = 5;
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// A text that came from a client, or repeats what came from one, as it is logged.
-pub(super) fn logged(text: &str) -> String {
+pub fn logged(text: &str) -> String {
     let mut line = String::new();
     for character in shortened(text, LOGGED).chars() {
         if character.is_control() {
@@ -26,7 +27,7 @@ pub(super) fn logged(text: &str) -> String {
 
 /// How often each cause was logged lately. There are few causes, all of them known beforehand.
 #[derive(Debug)]
-pub(super) struct Throttle<C>(BTreeMap<C, Window>);
+pub struct Throttle<C>(BTreeMap<C, Window>);
 
 #[derive(Debug)]
 struct Window {
@@ -34,14 +35,21 @@ struct Window {
     lines: u64,
 }
 
+impl<C: Ord> Default for Throttle<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<C: Ord> Throttle<C> {
-    pub(super) const fn new() -> Self {
+    /// Nothing logged yet.
+    pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
     /// Whether a line of `cause` may be logged now: then with the number of those that were left
     /// out before it.
-    pub(super) fn line(&mut self, cause: C, now: Instant) -> Option<u64> {
+    pub fn line(&mut self, cause: C, now: Instant) -> Option<u64> {
         let window = self.0.entry(cause).or_insert(Window { since: now, lines: 0 });
         let mut left_out = 0;
         if now.saturating_duration_since(window.since) >= WINDOW {

@@ -1,0 +1,52 @@
+//! The segment's blocks beside the names they belong to, read once for a page.
+
+use holdfast_shm::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock};
+use holdfast_shm::directory::{Directory, PortEntry};
+use holdfast_shm::{Identity, SegmentError, SegmentReader};
+
+/// What a page is made of.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) identity: Identity,
+    pub(super) directory: Directory,
+    /// The ports that there are now; one that has published nothing yet has all counters at 0.
+    pub(super) ports: Vec<(PortEntry, PortBlock)>,
+    pub(super) workers: Vec<WorkerBlock>,
+    pub(super) shared: SharedBlock,
+    pub(super) control: ControlBlock,
+}
+
+impl Snapshot {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// [`SegmentError`].
+    pub(super) fn take(segment: &SegmentReader) -> Result<Self, SegmentError> {
+        let directory = segment.directory()?;
+        let mut ports = Vec::new();
+        for (number, entry) in directory.ports.iter().enumerate() {
+            if let Some(entry) = entry {
+                ports.push((entry.clone(), segment.port(number)?.unwrap_or_default()));
+            }
+        }
+        let workers = (0..segment.workers()).map(|n| segment.worker(n));
+        let workers: Result<Vec<_>, _> = workers.collect();
+        Ok(Self {
+            identity: segment.identity().clone(),
+            directory,
+            ports,
+            workers: workers?.into_iter().map(Option::unwrap_or_default).collect(),
+            shared: segment.shared()?.unwrap_or_default(),
+            control: segment.control()?,
+        })
+    }
+
+    /// When the oldest block was written that a worker publishes; the start of the switch where one
+    /// hasn't yet.
+    pub(super) fn written_ns(&self) -> u64 {
+        let ports = self.ports.iter().map(|(_, block)| block.written_ns);
+        let workers = self.workers.iter().map(|block| block.written_ns);
+        let oldest = ports.chain(workers).chain([self.shared.written_ns]).min();
+        oldest.unwrap_or_default().max(self.identity.started_ns)
+    }
+}
