@@ -88,7 +88,9 @@ loom_models() {
 # Instructions, not seconds: they don't depend on what else the machine does.
 instructions_a_frame() {
   cargo build --release --package holdfast-core --example frames --quiet &&
-    cargo test --release --package holdfast-core --test instructions -- --nocapture
+    cargo test --release --package holdfast-core --test instructions -- --nocapture &&
+    cargo build --release --package holdfast-shm --example publish --quiet &&
+    cargo test --release --package holdfast-shm --test instructions -- --nocapture
 }
 
 # The whole switch against the bare forwarder in one run; the gate is wide, for the machine is shared.

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub const DATAPLANE: &str = "holdfast-dataplane";
 /// The command line.
 pub const CLI: &str = "holdfast";
+/// The control daemon.
+pub const DAEMON: &str = "holdfastd";
 /// The host.
 pub const ENDPOINT: &str = "holdfast-endpoint";
 

@@ -60,6 +60,14 @@ pub enum LabError {
     /// The switch refused a call or can't be reached.
     #[error(transparent)]
     Control(Box<ClientError>),
+    /// An HTTP request has no answer, or one that isn't what was asked for.
+    #[error("{url}: {why}")]
+    Http {
+        /// What was asked for.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The plan or a step names something that isn't in the lab.
     #[error("there is no {kind} {name:?} in this lab")]
     Unknown {

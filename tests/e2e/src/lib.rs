@@ -13,6 +13,7 @@ pub mod wait;
 
 pub use endpoint::{Captured, Endpoint};
 pub use error::LabError;
+pub use lab::daemon::{Answer, Daemon, Samples};
 pub use lab::leftover::remove_leftovers;
 pub use lab::plan::{LabPlan, PortPlan, ProfilePlan, SwitchPlan};
 pub use lab::switch::{EdgeRecord, Switch};

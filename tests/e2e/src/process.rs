@@ -21,6 +21,8 @@ pub enum Niceness {
     Switch,
     /// A host.
     Host,
+    /// Neither.
+    Other,
 }
 
 impl Niceness {
@@ -28,6 +30,7 @@ impl Niceness {
         match self {
             Self::Switch => "-20",
             Self::Host => "-10",
+            Self::Other => "0",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A running lab: namespaces, switches, hosts.
 
+pub mod daemon;
 pub mod leftover;
 pub mod plan;
 pub mod switch;
@@ -8,6 +9,7 @@ use crate::endpoint::{Capture, Endpoint};
 use crate::frames::{host_mac, to_hex};
 use crate::netns::{connect, Netns, VethEnd, HOST_IFNAME};
 use crate::LabError;
+use daemon::Daemon;
 use plan::{host_name, host_number, LabPlan, Peer, PortPlan};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -220,6 +222,25 @@ impl Lab {
         flows.iter().for_each(|flow| arguments.extend(["--flow", *flow]));
         arguments.extend(more);
         self.endpoint(from, &arguments)
+    }
+
+    /// Starts `holdfastd` beside a switch, with further arguments.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`], or as [`Self::endpoint`].
+    pub fn daemon(&mut self, switch: &str, more: &[&str]) -> Result<Daemon, LabError> {
+        let name = self.next_name("holdfastd");
+        let socket = self.switch(switch)?.socket().to_path_buf();
+        let netns = in_map(&self.switch_netns, "switch", switch)?;
+        Daemon::start(&name, netns, &socket, more, self.folder.path())
+    }
+
+    /// The namespace of a switch.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`].
+    pub fn switch_netns(&self, switch: &str) -> Result<&Netns, LabError> {
+        in_map(&self.switch_netns, "switch", switch)
     }
 
     /// Starts a capture of what arrives at a host.
