@@ -153,3 +153,66 @@ fn a_restart_boots_what_was_in_force() -> TestResult {
         Ok(())
     })
 }
+
+/// A profile whose PG 3 has `headroom` cells of Headroom, with PFC on priority 3 or without.
+fn step(shipped: &str, headroom: bool, pfc: bool) -> String {
+    let (before, after) = shipped.split_once("[pg.3]\n").unwrap_or((shipped, ""));
+    let own = if pfc { "" } else { "lossless = false\n" };
+    let mut text = format!("{before}[pg.3]\n{own}{after}");
+    if !headroom {
+        text = text.replace("headroom = 3072\n", "");
+    }
+    if !pfc {
+        // What only a lossless PG has.
+        text = text.replace("xoff = 4096\n", "").replace("xon = 1024\n", "");
+        text = text.replace("[pfc]\n", "[pfc]\nenabled = []\n");
+    }
+    text
+}
+
+/// Enabling PFC and Headroom in two steps, in either order, under load: a lossless PG without
+/// Headroom and Headroom without PFC are refused by name and change nothing; with both the PG is
+/// lossless from then on, and from then on nothing is lost.
+#[test]
+fn pfc_and_headroom_in_two_steps_in_either_order() -> TestResult {
+    in_lab(&LabPlan::star(3), |lab| {
+        let before: BufferReply = lab.switch("sw")?.call(Call::ShowBuffer(ShowBuffer {}))?;
+        let shipped = fs::read_to_string(lab.switch("sw")?.profile_file())?;
+        let lossless = in_force(lab.switch("sw")?)?.sha256;
+        let receiver = lab.endpoint("h3", &["receive"])?;
+        let mut senders = Vec::new();
+        for (host, qp) in [("h1", 0x11), ("h2", 0x12)] {
+            let flow = format!("dscp=26,qp={qp},size=1024,rate=400M");
+            senders.push(lab.send(host, "h3", &[&flow], &["--seconds", "60", "--speed", "1G"])?);
+        }
+        for pfc_first in [true, false, true, false] {
+            let switch = lab.switch("sw")?;
+            let off = apply(switch, &step(&shipped, false, false))?;
+            assert!(off.applied, "{off:?}");
+            assert!(!switch.pg("h1", 3)?.lossless && !switch.pfc("h1")?.priorities[3].enabled);
+            let half = step(&shipped, !pfc_first, pfc_first);
+            let refused = apply(switch, &half).map(|reply| reply.name);
+            let Err(LabError::Control(error)) = refused else { panic!("{refused:?}") };
+            let ClientError::Refused(body) = *error else { panic!("{error}") };
+            let key = body.place.clone().unwrap_or_default();
+            assert!(key.contains("pg.3"), "{key}: {body}");
+            assert_eq!(in_force(switch)?.sha256, off.sha256);
+            let on = apply(switch, &step(&shipped, true, true))?;
+            assert_eq!((on.applied, &on.sha256), (true, &lossless));
+            std::thread::sleep(APART);
+            // The lossy time is over: what is queued now is lossless, and a stall shows it.
+            switch.hold("h3")?;
+            wait_for("XOFF doesn't come", SOON, || {
+                let switch = lab.switch("sw")?;
+                Ok((switch.pg("h1", 3)?.xoff && switch.pg("h2", 3)?.xoff).then_some(()))
+            })?;
+            lab.switch("sw")?.release("h3")?;
+        }
+        for sender in senders {
+            sender.stop()?;
+        }
+        assert_clean(lab.switch("sw")?, &before)?;
+        receiver.stop()?;
+        Ok(())
+    })
+}

@@ -163,3 +163,24 @@ fn pcp_of_tagged_frames_one_worker() -> TestResult {
 fn pcp_of_tagged_frames_two_workers() -> TestResult {
     pcp_of_tagged_frames(2)
 }
+
+/// Fault S7: where DSCP is trusted a PCP isn't obeyed, whatever it says, and an unmapped DSCP (9) is
+/// CoS 0: not another queue, and no queue above or below that of PCP 1 or 0.
+#[test]
+fn a_pcp_has_no_say_where_dscp_is_trusted() -> TestResult {
+    in_lab(&LabPlan::star(2), |lab| {
+        let mut frames = Vec::new();
+        for pcp in 0..8u8 {
+            for dscp in [0, 9, 26, 48, 63] {
+                for vid in [0, 100] {
+                    let bytes = frame(Ip::V4, dscp, &[tag(TPID_CUSTOMER, pcp, vid)], 0);
+                    frames.push(Sent { bytes, cos: cos_of_dscp(dscp) });
+                }
+            }
+        }
+        let status = send_and_count(lab, &frames)?;
+        assert_eq!(status.pcp_frames, [10; 8], "counted all the same");
+        assert_eq!(status.dscp_frames[9], 16);
+        Ok(())
+    })
+}
