@@ -64,6 +64,9 @@ pub(crate) fn join<P: PortIo>(
         return refuse(port, context, frame, DropReason::PortDown);
     };
     let id = frame.queue();
+    if port.watch.dropping.contains(id) {
+        return refuse(port, context, frame, DropReason::Watchdog);
+    }
     let (queue_spec, queue) = (&spec.queues[id], &mut port.queues[id]);
     let exempt = frame.is_lossless() && !frame.is_copy();
     let mmu = &context.shared.mmu;
@@ -136,7 +139,9 @@ pub(crate) fn run<P: PortIo>(
     }
     let Some(spec) = profile.port(port.id) else { return work };
     // Pauses come in at ingress only: none begins or ends between here and the last frame.
-    let mut gate = Gate { paused: port.receiver.paused_queues(context.now, &spec.maps), room: 0 };
+    let paused = port.receiver.paused_queues(context.now, &spec.maps);
+    let paused = QueueSet(paused.0 & !port.watch.forwarding.0);
+    let mut gate = Gate { paused, room: 0 };
     let mut sent = 0;
     // Where the driver sends within the kick, what it sent makes room for more at once: else a
     // port whose `tx_inflight` is less than a burst would fall behind what comes in.
@@ -261,14 +266,22 @@ pub(crate) fn flush<P: PortIo>(
     context: &mut Context<P::Pool>,
     reason: DropReason,
 ) {
+    QueueId::all().for_each(|id| flush_queue(port, context, id, reason));
+}
+
+/// Empties one queue.
+pub(crate) fn flush_queue<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    id: QueueId,
+    reason: DropReason,
+) {
     let cell = context.profile.cell();
-    for id in QueueId::all() {
-        while let Some(frame) = port.queues[id].fifo.pop_front() {
-            let cells = frame.len().to_cells(cell);
-            port.queues[id].account.leave(&context.shared.mmu, cells);
-            refuse(port, context, frame, reason);
-        }
-        port.scheduler.emptied(id);
+    while let Some(frame) = port.queues[id].fifo.pop_front() {
+        let cells = frame.len().to_cells(cell);
+        port.queues[id].account.leave(&context.shared.mmu, cells);
+        refuse(port, context, frame, reason);
     }
-    port.waiting = QueueSet::EMPTY;
+    port.scheduler.emptied(id);
+    port.waiting.0 &= !QueueSet::only(id).0;
 }

@@ -29,5 +29,6 @@ pub mod sync;
 pub mod topology;
 pub mod trace;
 pub mod units;
+mod watch;
 pub mod worker;
 pub mod wred;

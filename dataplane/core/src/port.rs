@@ -6,10 +6,12 @@ use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
 use crate::io::{Losses, PortIo};
 use crate::late::LateFrames;
 use crate::mmu::QueueAccount;
+use crate::pfc::watchdog::QueueWatch;
 use crate::pfc::{PauseReceiver, PauseSender};
 use crate::profile::PortSpec;
 use crate::sched::{Pacer, Scheduler, Shaper};
 use crate::units::{Cells, Nanos, Time};
+use crate::watch::PortWatch;
 use crate::wred::Wred;
 use holdfast_wire::MacAddr;
 use std::collections::VecDeque;
@@ -93,6 +95,7 @@ pub struct Port<P> {
     pub(crate) late: LateFrames,
     /// What its driver had lost when it was asked last.
     pub(crate) losses: Losses,
+    pub(crate) watch: PortWatch,
 }
 
 impl<P> Port<P> {
@@ -125,6 +128,7 @@ impl<P> Port<P> {
             reaction: Reaction::default(),
             late,
             losses: Losses::default(),
+            watch: PortWatch::default(),
         }
     }
 
@@ -171,6 +175,11 @@ impl<P> Port<P> {
     /// The side that the peer pauses.
     pub const fn pause_receiver(&self) -> &PauseReceiver {
         &self.receiver
+    }
+
+    /// The watchdog of one of its queues.
+    pub fn watchdog(&self, queue: QueueId) -> &QueueWatch {
+        self.watch.queue(queue)
     }
 
     /// XOFF reaction times.

@@ -201,6 +201,16 @@ pub struct PortSpec {
     pub tx_inflight: u32,
     /// How late the port may be and still catch up at more than its speed (SPEC 6).
     pub catch_up: Nanos,
+    /// Its watchdog; `None` for none.
+    pub watchdog: Option<WatchdogSpec>,
+}
+
+impl PortSpec {
+    /// The queues that a watchdog watches: those that a pause can stop.
+    pub fn pausable_queues(&self) -> QueueSet {
+        let queues = self.pfc.enabled.iter().map(|priority| self.maps.priority_to_queues[priority]);
+        queues.fold(QueueSet::EMPTY, QueueSet::or)
+    }
 }
 
 impl PortSpec {
@@ -208,6 +218,30 @@ impl PortSpec {
     pub const fn largest_frame(&self) -> u16 {
         self.mtu.saturating_add(FRAME_OVERHEAD)
     }
+}
+
+/// What the watchdog does about a stormed queue (SPEC 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchdogAction {
+    /// Its frames are dropped, those that wait and those that come.
+    Drop,
+    /// The pause is ignored.
+    Forward,
+    /// It is only told.
+    Alert,
+}
+
+/// The watchdog of a port's pausable queues (SPEC 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchdogSpec {
+    /// Paused and stalled for so long is a storm.
+    pub detection_time: Nanos,
+    /// It is over after so long without a pause.
+    pub restoration_time: Nanos,
+    /// What is done meanwhile.
+    pub action: WatchdogAction,
+    /// Whether storms that repeat double the restoration time.
+    pub back_off: bool,
 }
 
 /// A profile as plain data: what `plan` makes, and what [`Profile::new`] checks.

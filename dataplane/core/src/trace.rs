@@ -3,7 +3,7 @@
 //! Each worker has its own ring and is its only writer; the control plane merges by time.
 
 use crate::drop::DropReason;
-use crate::ids::{PgId, PortId, PrioritySet, QueueId};
+use crate::ids::{PgId, PortId, PrioritySet, QueueId, QueueSet};
 use crate::mmu::Edge;
 use crate::units::{Cells, FrameLen, Time};
 
@@ -12,7 +12,7 @@ use crate::units::{Cells, FrameLen, Time};
 pub struct TraceMask(pub u8);
 
 impl TraceMask {
-    /// XOFF and XON edges: always recorded.
+    /// XOFF and XON edges, backlog and storms: always recorded.
     pub const EDGES: Self = Self(1);
     /// PFC and PAUSE frames, both directions.
     pub const PFC: Self = Self(2);
@@ -41,6 +41,8 @@ pub enum EventKind {
     Edge(Edge),
     /// A priority's pause by receive backlog began (`true`) or ended.
     RxBacklog(PrioritySet, bool),
+    /// A storm of these queues began (`true`) or is over (SPEC 8).
+    Storm(QueueSet, bool),
     /// A PFC frame went out.
     PfcOut {
         /// The class-enable vector.
@@ -80,7 +82,7 @@ pub enum EventKind {
 impl EventKind {
     const fn mask(&self) -> TraceMask {
         match self {
-            Self::Edge(_) | Self::RxBacklog(..) => TraceMask::EDGES,
+            Self::Edge(_) | Self::RxBacklog(..) | Self::Storm(..) => TraceMask::EDGES,
             Self::PfcOut { .. } | Self::PfcIn { .. } => TraceMask::PFC,
             Self::Mark { .. } => TraceMask::MARKS,
             Self::Drop { .. } => TraceMask::DROPS,

@@ -15,6 +15,7 @@ use crate::ring::{Consumer, Producer};
 use crate::topology::Topology;
 use crate::trace::{Trace, TraceMask};
 use crate::units::{Nanos, Time};
+use crate::watch;
 use std::sync::Arc;
 
 /// A PG in XOFF may be let go because others released, and nobody rings for that: a sleeping
@@ -119,6 +120,9 @@ impl<P: PortIo> Worker<P> {
         }
         for port in &mut self.ports {
             work += egress::run(port, &mut self.context, &profile, &mut self.done);
+            if let Some(spec) = profile.port(port.id) {
+                watch::look(port, &mut self.context, spec);
+            }
             if self.accepting {
                 port.io.refill(&mut self.context.pool, port.late.frames());
             }
@@ -171,11 +175,15 @@ impl<P: PortIo> Worker<P> {
             if self.context.shared.mmu.xoff_set(port.id) != 0 {
                 next = next.min(now.after(XOFF_RECHECK));
             }
+            let Some(spec) = profile.port(port.id) else { continue };
+            if let Some(watchdog) = &spec.watchdog {
+                next = next.min(port.watch.deadline(watchdog));
+            }
             if port.waiting.is_empty() || port.held {
                 continue;
             }
-            let Some(spec) = profile.port(port.id) else { continue };
             let paused = port.receiver.paused_queues(now, &spec.maps);
+            let paused = crate::ids::QueueSet(paused.0 & !port.watch.forwarding.0);
             if !paused.is_empty() {
                 next = next.min(port.receiver.deadline(now));
             }
@@ -203,6 +211,7 @@ impl<P: PortIo> Worker<P> {
         for port in &mut self.ports {
             let Some(spec) = profile.port(port.id) else { continue };
             port.adopt(spec, now);
+            watch::give_up(port, &mut self.context, Some(spec));
             let level = self.context.shared.mmu.pfc_level(&profile, port.id);
             port.sender.set_cause(PauseCause::Mmu, level);
             let backlog = match port.backlogged {
@@ -258,6 +267,7 @@ impl<P: PortIo> Worker<P> {
                 egress::flush(port, &mut self.context, DropReason::PortDown);
                 self.context.shared.fdb.flush_port(port.id);
                 port.receiver.forget(self.context.now);
+                watch::give_up(port, &mut self.context, None);
             }
             port.sender.forget(self.context.now);
         }

@@ -66,6 +66,7 @@ fn port(queues: &[(u8, QueueSpec)]) -> PortSpec {
         },
         tx_inflight: 20_000,
         catch_up: CATCH_UP,
+        watchdog: None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! PFC of one port (IEEE 802.1Qbb, SPEC 4): what is sent to its peer, what is obeyed from it.
 //!
 //! [`tx`] turns the levels of three causes into XOFF, refresh and XON frames; [`rx`] turns received
-//! frames into the queues that must stop. Both belong to the port's owner worker; neither has a
-//! clock, and neither touches a frame's bytes (`holdfast_wire::mac_control` does).
+//! frames into the queues that must stop; [`watchdog`] finds pauses that don't end. All belong to the
+//! port's owner worker; none has a clock, and none touches a frame's bytes
+//! (`holdfast_wire::mac_control` does).
 
 pub mod rx;
 pub mod tx;
+pub mod watchdog;
 
 use crate::units::{Nanos, Time};
 

@@ -22,6 +22,8 @@ pub struct PauseReceiver {
     latest: Time,
     counts: PerPriority<PauseCounts>,
     meters: PerPriority<PauseMeter>,
+    /// When the last pause of each priority was received.
+    heard: PerPriority<Time>,
     not_enabled: PerPriority<u64>,
     invalid: [u64; InvalidKind::COUNT],
     link_frames: u64,
@@ -40,6 +42,7 @@ impl PauseReceiver {
             latest: Time::default(),
             counts: PerPriority::default(),
             meters: PerPriority::default(),
+            heard: PerPriority::default(),
             not_enabled: PerPriority::default(),
             invalid: [0; InvalidKind::COUNT],
             link_frames: 0,
@@ -89,6 +92,23 @@ impl PauseReceiver {
         self.begun = self.begun.with(priority);
         self.until[priority] = now.after(quanta.at(self.speed));
         self.latest = self.latest.max(self.until[priority]);
+        self.heard[priority] = now;
+    }
+
+    /// Whether anything may be paused at `now`; cheaper than to ask what.
+    #[inline]
+    pub fn may_pause(&self, now: Time) -> bool {
+        now < self.latest
+    }
+
+    /// When a pause of `priority` was received last, resumes not counted.
+    pub fn heard(&self, priority: Priority) -> Time {
+        self.heard[priority]
+    }
+
+    /// Until when `priority` is paused; not after `now` if it isn't.
+    pub fn paused_until(&self, priority: Priority) -> Time {
+        self.until[priority]
     }
 
     /// Whether `priority` is paused by PFC at `now`.

@@ -121,6 +121,7 @@ pub fn port_spec() -> PortSpec {
         },
         tx_inflight: 2 * 9026,
         catch_up: Nanos::millis(2),
+        watchdog: None,
     }
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn port_spec(mtu: u16, pgs: &[(u8, PgSpec)]) -> PortSpec {
         },
         tx_inflight: 4 * u32::from(mtu) + 4 * 26,
         catch_up: Nanos::micros(10),
+        watchdog: None,
     }
 }
 
