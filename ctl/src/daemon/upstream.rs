@@ -206,3 +206,6 @@ fn said(response: &Response) -> String {
         holdfast_api::message::Outcome::Ok(_) => "an answer to nothing".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
