@@ -131,20 +131,13 @@ impl<A> Upstream<A> {
             Link::Down { .. } => {}
             Link::Up(session) => match session.step(now) {
                 Ok(arrivals) => self.deliver(arrivals, &mut news),
-                Err(why) => {
-                    self.lose(registry, &why, now, &mut news);
-                    self.connect(registry, now, &mut news);
-                }
+                Err(why) => self.lose(registry, &why, now, &mut news),
             },
         }
         news
     }
 
     fn connect(&mut self, registry: &Registry, now: Instant, news: &mut Vec<News<A>>) {
-        // After a connection that never answered, too, there is a wait.
-        if matches!(&self.link, Link::Down { retry_at } if now < *retry_at) {
-            return;
-        }
         let opened = (self.find_socket)().and_then(|path| {
             let failed = |error| format!("no switch answers at {}: {error}", path.display());
             Session::open(&path, registry, self.token, now).map_err(failed)

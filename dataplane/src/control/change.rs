@@ -1,9 +1,9 @@
 //! Calls that change the running switch: all of it or nothing, and logged with who asked.
 
 use super::dispatch::{is_transparent, reply, Answer};
-use holdfast_api::log_lines::logged;
 use super::Console;
 use crate::report::{Choice, HEADROOM_POOL};
+use holdfast_api::log_lines::logged;
 use holdfast_api::message::{
     Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
 };

@@ -1,10 +1,10 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
-use holdfast_api::log_lines::Throttle;
 use super::{Applying, ReadRings};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
+use holdfast_api::log_lines::Throttle;
 use holdfast_api::message::{ErrorBody, ErrorCode};
 use holdfast_core::ids::{PgId, PortId, QueueId};
 use holdfast_core::io::PortIo;

@@ -1,9 +1,9 @@
 //! The event loop: every client in turn, one line a turn, so that none can starve the others.
 
 use super::client::{Client, Turn};
-use holdfast_api::log_lines::Throttle;
 use super::{Console, Listener};
 use holdfast_api::line::LineTooLong;
+use holdfast_api::log_lines::Throttle;
 use holdfast_api::message::{ErrorBody, ErrorCode, Response};
 use holdfast_core::io::PortIo;
 use mio::net::UnixStream;

@@ -1,9 +1,9 @@
-use holdfast_api::log_lines::Throttle;
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
+use holdfast_api::log_lines::Throttle;
 use holdfast_api::message::*;
 use holdfast_core::memory::MemoryPort;
 use holdfast_core::units::Cells;
