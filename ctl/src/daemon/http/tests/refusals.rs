@@ -97,6 +97,9 @@ fn what_is_no_request_is_told_so() {
     for method in ["DELETE", "PUT", "CONNECT", "TRACE", "get", "G"] {
         assert_eq!(status(&GET.replace("GET", method)), 405, "{method}");
     }
+    let head = answer_to(GET.replace("GET", "HEAD").replace("localhost", "evil.example"));
+    assert_eq!(head.statuses(), [421]);
+    assert!(head.said.ends_with(b"\r\n\r\n"), "a refused HEAD has no body: {}", head.text());
     let text = answer_to(GET.replace("GET", "PUT")).text();
     assert!(text.contains("\nAllow: GET, HEAD, POST\n"), "{text}");
 }
