@@ -161,6 +161,21 @@ fn a_refused_profile_is_not_sent_again_until_somebody_asks() {
 }
 
 #[test]
+fn a_profile_too_long_for_a_line_is_refused_once() {
+    let state = State::new();
+    // As JSON each line's end is two bytes.
+    let daemon = with_profile(&"\n".repeat(600_000));
+    let _switch = Switch::start(&daemon.socket(), &state);
+    until_tally(&daemon, "refused", 1);
+    let problem = daemon.status()["desired"]["problem"].to_string();
+    assert!(problem.contains("longer than a line"), "{problem}");
+    fs::write(daemon.path().join("p.toml"), "a").unwrap();
+    daemon.signal(Signal::SIGHUP);
+    until_tally(&daemon, "accepted", 1);
+    assert_eq!(state.lock().unwrap().applied, ["a"]);
+}
+
+#[test]
 fn without_a_profile_it_changes_nothing() {
     let state = State::new();
     let daemon = Daemon::start(&["--allow-apply"]);
