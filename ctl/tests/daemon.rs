@@ -305,6 +305,20 @@ fn sigterm_finishes_what_is_under_way_and_ends_well() {
 }
 
 #[test]
+fn only_names_that_were_given_are_served_and_an_open_address_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start_on("0.0.0.0:0", folder, &["--host", "switch.example"]);
+    for host in ["127.0.0.1", "localhost:1", "switch.example:9468"] {
+        assert_eq!(daemon.status_at(host), 200, "{host}");
+    }
+    for host in ["evil.example", "192.0.2.1", "0.0.0.0"] {
+        assert_eq!(daemon.status_at(host), 421, "{host}");
+    }
+    assert!(daemon.log().contains("is no loopback address: whoever reaches it reads everything"));
+    assert!(!Daemon::start(&[]).log().contains("is no loopback address"));
+}
+
+#[test]
 fn what_keeps_it_from_serving_is_said() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -59,12 +59,16 @@ impl Daemon {
     }
 
     pub fn start_in(folder: TempDir, arguments: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", folder, arguments)
+    }
+
+    pub fn start_on(listen: &str, folder: TempDir, arguments: &[&str]) -> Self {
         let port_file = folder.path().join("port");
         let log = File::create(folder.path().join("log")).unwrap();
         let child = command()
             .arg("--socket")
             .arg(folder.path().join("s.sock"))
-            .args(["--listen", "127.0.0.1:0", "--port-file"])
+            .args(["--listen", listen, "--port-file"])
             .arg(&port_file)
             .args(arguments)
             .stderr(log)
@@ -97,6 +101,14 @@ impl Daemon {
         let mut stream = self.connect();
         ask(&mut stream, target);
         read_all(stream)
+    }
+
+    /// What somebody is told who asks for `/` at this host.
+    pub fn status_at(&self, host: &str) -> u16 {
+        let mut stream = self.connect();
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        read_all(stream).status
     }
 
     pub fn post(&self, target: &str, body: &str) -> Reply {
