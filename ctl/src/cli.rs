@@ -1,10 +1,12 @@
 //! Arguments of the command line, each with an example in its help.
 
+pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
 
 use crate::plan::PlanArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
@@ -80,6 +82,13 @@ pub(crate) enum Command {
     /// Add and remove forwarding entries.
     #[command(subcommand)]
     Fdb(Fdb),
+    /// Show the switch's journal: who changed what, links that went, frames that were lost.
+    ///
+    /// With --json one entry a line. The journal keeps the last 1024 entries since the start.
+    ///
+    /// Example: holdfast events --follow --severity warn
+    #[command(verbatim_doc_comment)]
+    Events(EventsArguments),
     /// Show events: XOFF and XON edges with the account of that moment, and more on request.
     ///
     /// Example: holdfast trace --edges --follow

@@ -7,6 +7,7 @@
 mod change;
 mod cli;
 mod connect;
+mod events;
 mod exchange;
 mod follow;
 mod layout;
@@ -132,6 +133,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Apply { file, dry_run } => change::apply(&target, &file, dry_run),
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
+        Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),
         Command::Lint(arguments) => lint::lint(&target, &arguments),

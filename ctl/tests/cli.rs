@@ -223,6 +223,29 @@ fn trace_shows_an_edge_with_its_account() {
     assert_eq!(text(&output).trim(), line);
 }
 
+/// The example is one page; the next is empty, and there the journal ends.
+#[test]
+fn events_are_shown_page_by_page_and_as_json_one_a_line() {
+    let switch = ExampleSwitch::start();
+    let output = switch.run(&["events", "--severity", "warn"]);
+    let line = "2026-01-31T12:00:00.000000200Z warn  port h1: link down; its frames are dropped\n";
+    assert_eq!(text(&output), line.repeat(2), "the example switch knows only this page");
+    let asked: Vec<String> =
+        switch.asked.try_iter().map(|call| serde_json::to_string(&call).unwrap()).collect();
+    assert_eq!(
+        asked,
+        [r#"{"events":{"severity":"warn"}}"#, r#"{"events":{"since":9,"severity":"warn"}}"#,]
+    );
+    let output = text(&switch.run(&["events", "--json"]));
+    let first: serde_json::Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["seq"], &first["what"]["kind"]), (&8.into(), &"port_down".into()));
+    let none = serde_json::json!({ "entries": [], "next": 9, "lost": 3 });
+    let output = ExampleSwitch::answering("events", none).run(&["events"]);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(0), ""));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("3 entries were overwritten") && said.contains("no such entries"));
+}
+
 #[test]
 fn json_is_the_answer_as_it_came() {
     let switch = ExampleSwitch::start();
@@ -309,6 +332,7 @@ fn every_command_has_an_example_in_its_help() {
         "",
         "run",
         "trace",
+        "events",
         "import",
         "export",
         "completion",

@@ -2,7 +2,7 @@
 //! sleeps in poll until a frame, a bell or the next deadline (DESIGN 4).
 
 use crate::mailbox::{Doorbell, Mailbox};
-use holdfast_core::ids::{PortId, MAX_PORTS};
+use holdfast_core::ids::{PerPort, PortId, MAX_PORTS};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
@@ -31,7 +31,7 @@ const LOSSES_EVERY: Nanos = Nanos::millis(10);
 const DRAIN: Nanos = Nanos::millis(1_000);
 
 /// What a worker's thread knows of its time. One writer; readers are the control thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WorkerStats {
     /// Steps taken.
     pub steps: AtomicU64,
@@ -45,6 +45,31 @@ pub struct WorkerStats {
     pub longest_gap_ns: AtomicU64,
     /// Times it slept.
     pub sleeps: AtomicU64,
+    /// What its ports have lost; 0 for those of other workers.
+    pub losses: PerPort<PortLosses>,
+}
+
+/// What a port has lost, at most [`LOSSES_EVERY`] old.
+#[derive(Debug, Default)]
+pub struct PortLosses {
+    /// Frames that the kernel lost.
+    pub overrun: AtomicU64,
+    /// Lossless frames lost.
+    pub violations: AtomicU64,
+}
+
+impl Default for WorkerStats {
+    fn default() -> Self {
+        Self {
+            steps: AtomicU64::default(),
+            busy_steps: AtomicU64::default(),
+            busy_ns: AtomicU64::default(),
+            longest_step_ns: AtomicU64::default(),
+            longest_gap_ns: AtomicU64::default(),
+            sleeps: AtomicU64::default(),
+            losses: PerPort::from_fn(|_| PortLosses::default()),
+        }
+    }
 }
 
 impl WorkerStats {
@@ -139,6 +164,11 @@ impl WorkerThread {
             let up = self.worker.port_mut(id).filter(|port| port.io().is_up());
             if let Some(Ok(losses)) = up.map(|port| port.io().losses()) {
                 self.worker.count_losses(id, losses);
+            }
+            if let Some(port) = self.worker.port_mut(id) {
+                let (told, counters) = (&self.stats.losses[id], port.counters());
+                told.overrun.store(counters.receive_overrun, Ordering::Relaxed);
+                told.violations.store(counters.lossless_violations, Ordering::Relaxed);
             }
         }
     }

@@ -1,14 +1,14 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
 use super::log_lines::Throttle;
-use super::{Applying, ReadRings};
+use super::{Applying, ControlSettings, ReadRings, Witness};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
 use holdfast_api::message::{ErrorBody, ErrorCode};
 use holdfast_core::ids::{PgId, PortId, QueueId};
 use holdfast_core::io::PortIo;
-use holdfast_core::units::{FrameLen, Nanos, Time};
+use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::Worker;
 use holdfast_xsk::{clock, XskPort};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,24 +26,22 @@ pub(crate) struct Console<P: PortIo> {
     pub(super) applying: Applying,
     /// Refused changes in the log, by call and code.
     pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
+    pub(super) witness: Witness,
 }
 
 impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
-    pub(crate) fn live(
-        switch: Switch,
-        chunks: u64,
-        smallest_lossless_frame: FrameLen,
-        applying: Applying,
-    ) -> Self {
+    pub(crate) fn live(switch: Switch, settings: ControlSettings) -> Self {
+        let ControlSettings { chunks, smallest_lossless_frame, applying, links, because } =
+            settings;
         let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = clock::now();
         let cpus = cpus.into_iter().map(|cpu| cpu.and_then(|cpu| u32::try_from(cpu).ok()));
-        Self {
+        let mut console = Self {
             generation: profile.generation(),
             board: Board {
                 name,
@@ -63,7 +61,10 @@ impl Console<XskPort> {
             clock: clock::now,
             applying,
             refusals: Throttle::new(),
-        }
+            witness: Witness::new(links),
+        };
+        console.record_start(because);
+        console
     }
 }
 
@@ -90,7 +91,7 @@ impl<P: PortIo + 'static> Console<P> {
         T: Send + 'static,
         F: Fn(&mut Worker<P>) -> T + Send + Sync + 'static,
     {
-        self.workers.ask_all(question).map_err(silent)
+        self.workers.ask_all(question).map_err(|worker| self.silent(worker))
     }
 
     /// Waits until every worker has ended the step it was in.
@@ -116,7 +117,7 @@ impl<P: PortIo + 'static> Console<P> {
         });
         done.map_err(|worker| {
             void.store(true, Ordering::Release);
-            silent(worker)
+            self.silent(worker)
         })
     }
 
@@ -133,6 +134,16 @@ impl<P: PortIo + 'static> Console<P> {
     /// The port of a name that may be absent.
     pub(super) fn port_if(&self, name: Option<&String>) -> Result<Option<PortId>, ErrorBody> {
         name.map(|name| self.port(name)).transpose()
+    }
+
+    /// A worker that doesn't answer fails the call by its name (SPEC 11), and is in the journal.
+    fn silent(&self, error: WorkerSilent) -> ErrorBody {
+        self.witness.fell_silent(error);
+        let patience = Nanos::millis(crate::mailbox::PATIENCE.as_millis() as u64);
+        ErrorBody::new(ErrorCode::WorkerSilent, error.to_string())
+            .at(format!("worker {}", error.worker))
+            .limit(holdfast_api::amount::span_text(patience.0))
+            .fix("its core is starved or its thread hangs: look at the machine's load")
     }
 }
 
@@ -154,13 +165,4 @@ fn out_of_range(place: &str, number: u8) -> ErrorBody {
         .value(number)
         .limit(7)
         .fix("use a number from 0 to 7")
-}
-
-/// A worker that doesn't answer fails the call by its name (SPEC 11).
-fn silent(error: WorkerSilent) -> ErrorBody {
-    let patience = Nanos::millis(crate::mailbox::PATIENCE.as_millis() as u64);
-    ErrorBody::new(ErrorCode::WorkerSilent, error.to_string())
-        .at(format!("worker {}", error.worker))
-        .limit(holdfast_api::amount::span_text(patience.0))
-        .fix("its core is starved or its thread hangs: look at the machine's load")
 }

@@ -5,7 +5,7 @@ use super::Console;
 use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery};
 use holdfast_api::line::MAX_LINE;
 use holdfast_api::message::{
-    Call, ErrorBody, ErrorCode, Outcome, PgFilter, PongReply, PortFilter, ProfileReply,
+    By, Call, ErrorBody, ErrorCode, Events, Outcome, PgFilter, PongReply, PortFilter, ProfileReply,
     QueueFilter, Request, Response, ShowFdb, Trace, WatermarkFilter,
 };
 use holdfast_core::ids::PortId;
@@ -31,11 +31,14 @@ pub(super) fn is_transparent(topology: &Topology) -> bool {
 
 impl<P: PortIo + 'static> Console<P> {
     /// The answer to one line, a whole line; `peer` says who asks, for the log of changes.
-    pub(super) fn answer_line(&mut self, line: &[u8], peer: &str) -> String {
+    pub(super) fn answer_line(&mut self, line: &[u8], peer: By) -> String {
+        self.notice();
         let (id, answer) = match Request::parse(line) {
             Ok(Request { id, call }) => (Some(id), self.call(&call, peer)),
             Err(bad) => (bad.id, Err(bad.error)),
         };
+        // A worker that didn't answer this call.
+        self.notice();
         let outcome = match answer {
             Ok(value) => Outcome::Ok(value),
             Err(error) => Outcome::Error(error),
@@ -51,7 +54,7 @@ impl<P: PortIo + 'static> Console<P> {
         Response::error(id, body).to_line()
     }
 
-    fn call(&mut self, call: &Call, peer: &str) -> Answer {
+    fn call(&mut self, call: &Call, peer: By) -> Answer {
         match call {
             Call::Ping(_) => self.ping(),
             Call::ShowPorts(filter) => self.ports(filter),
@@ -94,6 +97,9 @@ impl<P: PortIo + 'static> Console<P> {
                 reply(&report::watermark_reply(self.view(&workers), &query))
             }
             Call::Trace(query) => self.trace(query, peer),
+            Call::Events(Events { since, max, severity }) => {
+                reply(&self.witness.journal().page(*since, *max, *severity)?)
+            }
             Call::WatermarkClear(_)
             | Call::PortHold(_)
             | Call::PortRelease(_)
@@ -163,7 +169,7 @@ impl<P: PortIo + 'static> Console<P> {
         Ok((self.port_if(port.as_ref())?, query))
     }
 
-    fn trace(&self, trace: &Trace, peer: &str) -> Answer {
+    fn trace(&self, trace: &Trace, peer: By) -> Answer {
         let count = self.workers.count();
         if let Some(since) = trace.since.as_ref().filter(|since| since.len() != count) {
             let body = ErrorBody::new(ErrorCode::BadArgument, "the cursor isn't of this switch");

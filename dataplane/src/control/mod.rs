@@ -3,26 +3,32 @@
 //!
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
-//! workers, [`change`] has them do something.
+//! workers, [`change`] has them do something, [`witness`] writes into the [`journal`] what there is
+//! to tell.
 
 mod apply;
 mod change;
 mod client;
 mod console;
 mod dispatch;
+mod journal;
 mod listener;
 mod log_lines;
 mod server;
+mod witness;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use apply::{notes_on, Applying, Keeper};
 pub(crate) use console::Console;
+pub(crate) use journal::Moment;
 pub(crate) use listener::Listener;
+pub(crate) use witness::{LinkNews, Witness};
 
 use crate::report::RingReading;
 use crate::switch::Switch;
+use crossbeam::channel::Receiver;
 use holdfast_core::io::PortIo;
 use holdfast_core::units::FrameLen;
 use mio::Waker;
@@ -41,6 +47,10 @@ pub(crate) struct ControlSettings {
     pub(crate) smallest_lossless_frame: FrameLen,
     /// What a new profile needs.
     pub(crate) applying: Applying,
+    /// Where the link watcher tells.
+    pub(crate) links: Receiver<LinkNews>,
+    /// Why another profile is in force than the file that was named; one sentence each.
+    pub(crate) because: Vec<String>,
 }
 
 /// Why there is no control thread: the event loop or its thread can't be made.
@@ -78,8 +88,7 @@ pub(crate) fn spawn(
     settings: ControlSettings,
     listener: Listener,
 ) -> Result<Control, ControlError> {
-    let ControlSettings { chunks, smallest_lossless_frame, applying } = settings;
-    start(Console::live(switch, chunks, smallest_lossless_frame, applying), listener)
+    start(Console::live(switch, settings), listener)
 }
 
 /// Starts the thread for any kind of ports.

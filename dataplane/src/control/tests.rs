@@ -2,6 +2,8 @@ use super::log_lines::Throttle;
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
+use crate::worker_thread::WorkerStats;
+use crossbeam::channel::Sender;
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::message::*;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 
 mod apply;
 mod clients;
+mod journal;
 mod late;
 
 /// A running switch in memory with its control socket.
@@ -23,6 +26,10 @@ struct Desk {
     rig: Rig,
     control: Option<Control>,
     folder: tempfile::TempDir,
+    /// What the workers' threads keep up to date.
+    stats: Vec<Arc<WorkerStats>>,
+    /// The link watcher's end.
+    links: Sender<LinkNews>,
 }
 
 impl Desk {
@@ -35,7 +42,9 @@ impl Desk {
         let (rig, asking, mut board) = Rig::start(workers, ports);
         board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
-        let console = Console::<MemoryPort> {
+        let stats = board.threads.iter().map(|(stats, _)| Arc::clone(stats)).collect();
+        let (links, news) = crossbeam::channel::bounded(4);
+        let mut console = Console::<MemoryPort> {
             generation: board.profile.generation(),
             board,
             workers: asking,
@@ -43,10 +52,12 @@ impl Desk {
             clock: lab::clock,
             applying: apply::applying(ports, folder.path()),
             refusals: Throttle::new(),
+            witness: Witness::new(news),
         };
+        console.record_start(vec!["it was kept".to_owned()]);
         let listener = Listener::bind(folder.path().join("lab.sock")).unwrap();
         let control = Some(start(console, listener).unwrap());
-        Self { rig, control, folder }
+        Self { rig, control, folder, stats, links }
     }
 
     fn socket(&self) -> std::path::PathBuf {

@@ -23,7 +23,7 @@ pub(super) fn applying(ports: usize, folder: &Path) -> Applying {
 }
 
 /// A profile that fits the switch, with this XOFF on PG 3.
-fn profile(xoff: u32) -> String {
+pub(super) fn profile(xoff: u32) -> String {
     format!(
         "name = \"x{xoff}\"\n[buffer]\ntotal = \"auto\"\n\
          [[pool]]\nname = \"lossless\"\nsize = 6000\n[[pool]]\nname = \"lossy\"\nsize = 2000\n\
