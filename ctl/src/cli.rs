@@ -1,10 +1,12 @@
 //! Arguments of the command line, each with an example in its help.
 
+pub(crate) mod assert;
 pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
 
 use crate::plan::PlanArguments;
+use assert::AssertArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
@@ -82,6 +84,17 @@ pub(crate) enum Command {
     /// Add and remove forwarding entries.
     #[command(subcommand)]
     Fdb(Fdb),
+    /// Turn the counters of a running switch into a verdict, for CI.
+    ///
+    /// Every check is a line of the answer: what was wanted, what was found. Counters are those
+    /// since the start of the switch; watermarks those since `holdfast watermark clear`.
+    ///
+    /// Exit codes: 0 all checks hold, 1 one doesn't, 2 wrong usage, 3 switch unreachable.
+    ///
+    /// Example: holdfast assert --violations 0 --lossless h1:3 --junit lossless.xml
+    /// Example: holdfast assert --lossless all --headroom-max 80 --drops wred=100 --idle
+    #[command(verbatim_doc_comment)]
+    Assert(AssertArguments),
     /// Show the switch's journal: who changed what, links that went, frames that were lost.
     ///
     /// With --json one entry a line. The journal keeps the last 1024 entries since the start.

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
 
+mod assert;
 mod change;
 mod cli;
 mod connect;
@@ -133,6 +134,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Apply { file, dry_run } => change::apply(&target, &file, dry_run),
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
+        Command::Assert(arguments) => assert::assert(&target, &arguments),
         Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),

@@ -326,6 +326,33 @@ fn a_probability_is_one_before_it_is_sent() {
 }
 
 #[test]
+fn assert_says_each_check_and_exits_by_the_verdict() {
+    let switch = ExampleSwitch::start();
+    let junit = switch.folder.path().join("verdict.xml");
+    let file = junit.to_str().unwrap();
+    let good = ["assert", "--violations", "0", "--lossless", "h1:3", "--junit", file];
+    let output = switch.run(&good);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output).contains("3 of 3 checks hold"), "{}", text(&output));
+    let written = std::fs::read_to_string(&junit).unwrap();
+    assert!(written.contains("tests=\"3\"") && written.contains("failures=\"0\""), "{written}");
+    let output = switch.run(&["assert", "--xoff", "6", "--violations", "0", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let verdict: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    assert_eq!(verdict["passed"], false);
+    assert_eq!(verdict["checks"][1]["found"], "5");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "holdfast: 1 of 2 checks don't hold: xoff\n");
+    for wrong in [&["assert"][..], &["assert", "--no-evidence"], &["assert", "--drops", "odd=1"]] {
+        assert_eq!(switch.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let nobody = holdfast(&switch.folder.path().join("none.sock"), &good);
+    assert_eq!(nobody.status.code(), Some(3));
+    let written = std::fs::read_to_string(&junit).unwrap();
+    assert!(written.contains("errors=\"1\"") && written.contains("no switch answers"), "{written}");
+}
+
+#[test]
 fn every_command_has_an_example_in_its_help() {
     let none = Path::new("/nonexistent");
     let commands = [
@@ -333,6 +360,7 @@ fn every_command_has_an_example_in_its_help() {
         "run",
         "trace",
         "events",
+        "assert",
         "import",
         "export",
         "completion",
