@@ -8,6 +8,7 @@ mod assert;
 mod change;
 mod cli;
 mod connect;
+mod doctor;
 mod events;
 mod exchange;
 mod follow;
@@ -47,6 +48,14 @@ enum CommandError {
         /// What the system said.
         source: io::Error,
     },
+    /// The dataplane said something else than what was asked.
+    #[error("{program} gives no report: {why}; use one of the same release as holdfast")]
+    NoReport {
+        /// What was asked.
+        program: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// No plan can be made of this, or it doesn't hold.
     #[error("{0}")]
     Plan(#[from] PlanError),
@@ -81,7 +90,7 @@ impl CommandError {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
             Self::Document(_) | Self::Partly(_) | Self::Plan(_) => 1,
-            Self::File { .. } | Self::Found(_) | Self::Output(_) => 1,
+            Self::File { .. } | Self::Found(_) | Self::Output(_) | Self::NoReport { .. } => 1,
             Self::SeveralSwitches(_) | Self::Usage(_) => 2,
             Self::NoSwitch(_) | Self::Client(_) => 3,
         }
@@ -135,6 +144,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Assert(arguments) => assert::assert(&target, &arguments),
+        Command::Doctor { switch, all } => doctor::doctor(&target, switch.as_deref(), all),
         Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),

@@ -361,6 +361,7 @@ fn every_command_has_an_example_in_its_help() {
         "trace",
         "events",
         "assert",
+        "doctor",
         "import",
         "export",
         "completion",

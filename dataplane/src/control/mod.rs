@@ -23,7 +23,7 @@ mod tests;
 pub(crate) use apply::{notes_on, Applying, Keeper};
 pub(crate) use console::Console;
 pub(crate) use journal::Moment;
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Listener, GROUP};
 pub(crate) use witness::{LinkNews, Witness};
 
 use crate::report::RingReading;
