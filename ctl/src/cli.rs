@@ -168,6 +168,15 @@ pub(crate) enum Command {
     /// Example: holdfast export leaf --to ac5p-cli --port h1=100G/9100
     #[command(verbatim_doc_comment)]
     Export(ExportArguments),
+    /// Write the manual pages: one a command into a folder, or the main one to the output.
+    ///
+    /// Example: holdfast man --out /usr/local/share/man/man1
+    #[command(verbatim_doc_comment)]
+    Man {
+        /// The folder; it is made if it isn't there.
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
     /// Print a completion script for a shell.
     ///
     /// Example: holdfast completion bash > /etc/bash_completion.d/holdfast

@@ -14,6 +14,7 @@ mod exchange;
 mod follow;
 mod layout;
 mod lint;
+mod man;
 mod plan;
 mod run;
 mod show;
@@ -151,6 +152,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Lint(arguments) => lint::lint(&target, &arguments),
         Command::Import(arguments) => exchange::import(&target, &arguments),
         Command::Export(arguments) => exchange::export(&target, &arguments),
+        Command::Man { out } => man::man(out.as_deref()),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

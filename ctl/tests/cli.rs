@@ -362,6 +362,7 @@ fn every_command_has_an_example_in_its_help() {
         "events",
         "assert",
         "doctor",
+        "man",
         "import",
         "export",
         "completion",
@@ -391,4 +392,5 @@ fn every_command_has_an_example_in_its_help() {
         assert!(text(&output).contains("Example: holdfast"), "{command}: {}", text(&output));
     }
     assert!(text(&holdfast(none, &["completion", "bash"])).contains("watermark"));
+    assert!(text(&holdfast(none, &["man"])).contains(".TH holdfast 1"));
 }
