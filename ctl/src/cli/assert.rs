@@ -127,7 +127,7 @@ mod tests {
                 Ok(*reason)
             );
         }
-        assert!(drops("weird=7").is_err_and(|why| why.contains("headroom_overflow, lossy_ingress")));
+        assert!(drops("weird=7").is_err_and(|why| why.contains("overflow, lossy_ingress")));
         assert!(drops("wred=-1").is_err() && drops("wred").is_err());
     }
 }

@@ -127,7 +127,8 @@ fn watchdog_times_that_sonic_does_not_take_are_named() {
     let with = |detection: &str, restoration: &str| {
         let mut doc = for_sonic(load(&lab));
         let text = format!(
-            "enabled = true\ndetection_time = \"{detection}\"\nrestoration_time = \"{restoration}\"\n"
+            "enabled = true\ndetection_time = \"{detection}\"\n\
+             restoration_time = \"{restoration}\"\n"
         );
         doc.watchdog = Some(toml::from_str(&text).unwrap());
         exported(&doc, Format::Sonic)
