@@ -37,8 +37,7 @@ impl<P: PortIo + 'static> Console<P> {
             Ok(Request { id, call }) => (Some(id), self.call(&call, peer)),
             Err(bad) => (bad.id, Err(bad.error)),
         };
-        // A worker that didn't answer this call.
-        self.notice();
+        self.notice_silence();
         let outcome = match answer {
             Ok(value) => Outcome::Ok(value),
             Err(error) => Outcome::Error(error),

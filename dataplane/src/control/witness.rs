@@ -108,6 +108,10 @@ impl<P: PortIo + 'static> Console<P> {
     pub(super) fn notice(&mut self) {
         self.notice_links();
         self.notice_losses();
+    }
+
+    /// Writes down that a worker didn't answer the call that has just ended.
+    pub(super) fn notice_silence(&mut self) {
         let Some(WorkerSilent { worker }) = self.witness.silent.take() else { return };
         if let Some(left_out) = self.witness.silences.line(worker, Instant::now()) {
             let waited_ns = PATIENCE.as_nanos() as u64;
