@@ -117,7 +117,7 @@ fn serve(mut stream: UnixStream, state: &Mutex<State>, stop: &AtomicBool) {
 fn answers(request: &Request, mut state: MutexGuard<'_, State>) -> Vec<Response> {
     let id = request.id;
     let ok = |id, reply: Value| Response::ok(id, &reply);
-    if !matches!(request.call, Call::Ping(_) | Call::ShowProfile(_)) {
+    if !matches!(request.call, Call::Ping(_) | Call::ShowProfile(_) | Call::Segment(_)) {
         state.calls.push(request.call.name());
     }
     match &request.call {
