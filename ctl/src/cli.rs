@@ -1,14 +1,18 @@
 //! Arguments of the command line, each with an example in its help.
 
+pub(crate) mod assert;
+pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
+mod set;
 
 use crate::plan::PlanArguments;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use assert::AssertArguments;
+use clap::{Args, Parser, Subcommand};
+pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
-use holdfast_api::amount::{CellAmount, XoffAmount};
-use holdfast_api::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
 use lint::LintArguments;
+pub(crate) use set::{Set, SetPgArguments, SetWredArguments};
 use std::path::PathBuf;
 
 /// Where help lists what every command takes.
@@ -80,6 +84,41 @@ pub(crate) enum Command {
     /// Add and remove forwarding entries.
     #[command(subcommand)]
     Fdb(Fdb),
+    /// Turn the counters of a running switch into a verdict, for CI.
+    ///
+    /// Every check is a line of the answer: what was wanted, what was found. Counters are those
+    /// since the start of the switch; watermarks those since `holdfast watermark clear`.
+    ///
+    /// Exit codes: 0 all checks hold, 1 one doesn't, 2 wrong usage, 3 switch unreachable.
+    ///
+    /// Example: holdfast assert --violations 0 --lossless h1:3 --junit lossless.xml
+    /// Example: holdfast assert --lossless all --headroom-max 80 --drops wred=100 --idle
+    #[command(verbatim_doc_comment)]
+    Assert(AssertArguments),
+    /// See what works on this machine, what is degraded and what is missing; asks no switch.
+    ///
+    /// Looks at kernel, rights, limits, memory and cores; with --switch at its netdevs too. Nothing
+    /// is changed.
+    ///
+    /// Exit codes: 0 a switch can run, 1 something that it needs is missing.
+    ///
+    /// Example: holdfast doctor --switch lab
+    #[command(verbatim_doc_comment)]
+    Doctor {
+        /// The switch file, or the name of one in /etc/holdfast.
+        #[arg(long, value_name = "FILE")]
+        switch: Option<String>,
+        /// Say why it matters also of what is well.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show the switch's journal: who changed what, links that went, frames that were lost.
+    ///
+    /// With --json one entry a line. The journal keeps the last 1024 entries since the start.
+    ///
+    /// Example: holdfast events --follow --severity warn
+    #[command(verbatim_doc_comment)]
+    Events(EventsArguments),
     /// Show events: XOFF and XON edges with the account of that moment, and more on request.
     ///
     /// Example: holdfast trace --edges --follow
@@ -129,6 +168,15 @@ pub(crate) enum Command {
     /// Example: holdfast export leaf --to ac5p-cli --port h1=100G/9100
     #[command(verbatim_doc_comment)]
     Export(ExportArguments),
+    /// Write the manual pages: one a command into a folder, or the main one to the output.
+    ///
+    /// Example: holdfast man --out /usr/local/share/man/man1
+    #[command(verbatim_doc_comment)]
+    Man {
+        /// The folder; it is made if it isn't there.
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
     /// Print a completion script for a shell.
     ///
     /// Example: holdfast completion bash > /etc/bash_completion.d/holdfast
@@ -275,137 +323,6 @@ pub(crate) enum Port {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum XonMode {
-    /// Resume at XOFF - XON (AC5P).
-    Offset,
-    /// Resume at XON.
-    Absolute,
-}
-
-impl From<XonMode> for XonModeDoc {
-    fn from(mode: XonMode) -> Self {
-        match mode {
-            XonMode::Offset => Self::Offset,
-            XonMode::Absolute => Self::Absolute,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MarkAt {
-    /// Before the frame leaves.
-    Dequeue,
-    /// After it joined.
-    Enqueue,
-}
-
-impl From<MarkAt> for MarkAtDoc {
-    fn from(at: MarkAt) -> Self {
-        match at {
-            MarkAt::Dequeue => Self::Dequeue,
-            MarkAt::Enqueue => Self::Enqueue,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum NotEct {
-    /// Drop it with the marking probability.
-    Drop,
-    /// Let it pass.
-    Pass,
-}
-
-impl From<NotEct> for NotEctDoc {
-    fn from(what: NotEct) -> Self {
-        match what {
-            NotEct::Drop => Self::Drop,
-            NotEct::Pass => Self::Pass,
-        }
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Set {
-    /// Change thresholds of a PG. Amounts: 4096 (cells), 38400B, 40KiB, 55% (of Q_limit).
-    ///
-    /// Example: holdfast set pg 3 --port h1 --xoff 5000 --xon 1024
-    #[command(verbatim_doc_comment)]
-    Pg(SetPgArguments),
-    /// Change the marking line of a queue.
-    ///
-    /// Example: holdfast set wred 3 --kmin 128 --kmax 1024 --pmax 0.1
-    /// Example: holdfast set wred 3 --port h2 --off
-    #[command(verbatim_doc_comment)]
-    Wred(SetWredArguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SetPgArguments {
-    /// The PG, 0..7.
-    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
-    pub pg: u8,
-    /// Only at this port; default: at all where it is lossless.
-    #[arg(long)]
-    pub port: Option<String>,
-    /// When to pause: an amount, or `limit`.
-    #[arg(long)]
-    pub xoff: Option<XoffAmount>,
-    /// When to resume.
-    #[arg(long)]
-    pub xon: Option<CellAmount>,
-    /// How XON is read.
-    #[arg(long)]
-    pub xon_mode: Option<XonMode>,
-    /// Least resume level.
-    #[arg(long)]
-    pub xon_floor: Option<CellAmount>,
-    /// Size for frames in flight.
-    #[arg(long)]
-    pub headroom: Option<CellAmount>,
-    /// Size reserved to the PG.
-    #[arg(long)]
-    pub guaranteed: Option<CellAmount>,
-    /// Static limit of what it may borrow.
-    #[arg(long, conflicts_with = "alpha")]
-    pub limit: Option<CellAmount>,
-    /// Dynamic limit 2^N times the free pool, N in -8..7.
-    #[arg(long, allow_hyphen_values = true, value_name = "N")]
-    pub alpha: Option<i8>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SetWredArguments {
-    /// The queue, 0..7.
-    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
-    pub queue: u8,
-    /// Only at this port; default: at all.
-    #[arg(long)]
-    pub port: Option<String>,
-    /// No marking on this queue.
-    #[arg(long)]
-    pub off: bool,
-    /// Nothing is marked below this depth.
-    #[arg(long)]
-    pub kmin: Option<CellAmount>,
-    /// Everything is marked from this depth on.
-    #[arg(long)]
-    pub kmax: Option<CellAmount>,
-    /// Probability at kmax, 0..1.
-    #[arg(long, value_parser = probability)]
-    pub pmax: Option<f64>,
-    /// Where the depth is taken.
-    #[arg(long)]
-    pub mark_at: Option<MarkAt>,
-    /// Frames without ECT on a lossy queue.
-    #[arg(long)]
-    pub not_ect: Option<NotEct>,
-    /// Average the depth with weight 1/2^N, 0 for none.
-    #[arg(long, value_name = "N")]
-    pub ewma_weight: Option<u8>,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fdb {
     /// Add a static entry.
@@ -454,12 +371,4 @@ pub(crate) struct TraceArguments {
     /// Go on until interrupted.
     #[arg(long)]
     pub follow: bool,
-}
-
-/// A probability; JSON has no other numbers than finite ones.
-fn probability(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    number
-        .filter(|number| (0.0..=1.0).contains(number))
-        .ok_or_else(|| "write a probability from 0 to 1, such as 0.2".to_owned())
 }

@@ -1,16 +1,20 @@
 //! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11);
-//! `plan`, `lint`, `import` and `export` ask no switch.
+//! `plan`, `lint`, `import`, `export`, `doctor` and `man` ask no switch.
 //!
 //! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]
 
+mod assert;
 mod change;
 mod cli;
 mod connect;
+mod doctor;
+mod events;
 mod exchange;
 mod follow;
 mod layout;
 mod lint;
+mod man;
 mod plan;
 mod run;
 mod show;
@@ -42,6 +46,14 @@ enum CommandError {
         program: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The dataplane said something else than what was asked.
+    #[error("{program} gives no report: {why}; use one of the same release as holdfast")]
+    NoReport {
+        /// What was asked.
+        program: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// No plan can be made of this, or it doesn't hold.
     #[error("{0}")]
@@ -77,7 +89,7 @@ impl CommandError {
         match self {
             Self::Client(ClientError::Refused(_)) | Self::NoDataplane { .. } => 1,
             Self::Document(_) | Self::Partly(_) | Self::Plan(_) => 1,
-            Self::File { .. } | Self::Found(_) | Self::Output(_) => 1,
+            Self::File { .. } | Self::Found(_) | Self::Output(_) | Self::NoReport { .. } => 1,
             Self::NoSwitch(NotTheOnly::Several { .. }) | Self::Usage(_) => 2,
             Self::NoSwitch(NotTheOnly::None { .. }) | Self::Client(_) => 3,
         }
@@ -130,11 +142,15 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Apply { file, dry_run } => change::apply(&target, &file, dry_run),
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
+        Command::Assert(arguments) => assert::assert(&target, &arguments),
+        Command::Doctor { switch, all } => doctor::doctor(&target, switch.as_deref(), all),
+        Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),
         Command::Lint(arguments) => lint::lint(&target, &arguments),
         Command::Import(arguments) => exchange::import(&target, &arguments),
         Command::Export(arguments) => exchange::export(&target, &arguments),
+        Command::Man { out } => man::man(out.as_deref()),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "holdfast", &mut script);

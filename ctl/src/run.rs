@@ -17,13 +17,13 @@ pub(crate) fn run(config: &str) -> Result<(), CommandError> {
 }
 
 /// The dataplane beside this program, else the one in PATH.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(DATAPLANE));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(DATAPLANE))
 }
 
 /// A bare name means a file in the config folder; anything else is a path.
-fn file(config: &str) -> PathBuf {
+pub(crate) fn file(config: &str) -> PathBuf {
     if config.contains(['/', '.']) {
         return PathBuf::from(config);
     }

@@ -223,6 +223,29 @@ fn trace_shows_an_edge_with_its_account() {
     assert_eq!(text(&output).trim(), line);
 }
 
+/// The example is one page; the next is empty, and there the journal ends.
+#[test]
+fn events_are_shown_page_by_page_and_as_json_one_a_line() {
+    let switch = ExampleSwitch::start();
+    let output = switch.run(&["events", "--severity", "warn"]);
+    let line = "2026-01-31T12:00:00.000000200Z warn  port h1: link down; its frames are dropped\n";
+    assert_eq!(text(&output), line.repeat(2), "the example switch knows only this page");
+    let asked: Vec<String> =
+        switch.asked.try_iter().map(|call| serde_json::to_string(&call).unwrap()).collect();
+    assert_eq!(
+        asked,
+        [r#"{"events":{"severity":"warn"}}"#, r#"{"events":{"since":9,"severity":"warn"}}"#,]
+    );
+    let output = text(&switch.run(&["events", "--json"]));
+    let first: serde_json::Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["seq"], &first["what"]["kind"]), (&8.into(), &"port_down".into()));
+    let none = serde_json::json!({ "entries": [], "next": 9, "lost": 3 });
+    let output = ExampleSwitch::answering("events", none).run(&["events"]);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(0), ""));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("3 entries were overwritten") && said.contains("no such entries"));
+}
+
 #[test]
 fn json_is_the_answer_as_it_came() {
     let switch = ExampleSwitch::start();
@@ -303,12 +326,43 @@ fn a_probability_is_one_before_it_is_sent() {
 }
 
 #[test]
+fn assert_says_each_check_and_exits_by_the_verdict() {
+    let switch = ExampleSwitch::start();
+    let junit = switch.folder.path().join("verdict.xml");
+    let file = junit.to_str().unwrap();
+    let good = ["assert", "--violations", "0", "--lossless", "h1:3", "--junit", file];
+    let output = switch.run(&good);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output).contains("3 of 3 checks hold"), "{}", text(&output));
+    let written = std::fs::read_to_string(&junit).unwrap();
+    assert!(written.contains("tests=\"3\"") && written.contains("failures=\"0\""), "{written}");
+    let output = switch.run(&["assert", "--xoff", "6", "--violations", "0", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let verdict: serde_json::Value = serde_json::from_str(&text(&output)).unwrap();
+    assert_eq!(verdict["passed"], false);
+    assert_eq!(verdict["checks"][1]["found"], "5");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "holdfast: 1 of 2 checks don't hold: xoff\n");
+    for wrong in [&["assert"][..], &["assert", "--no-evidence"], &["assert", "--drops", "odd=1"]] {
+        assert_eq!(switch.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let nobody = holdfast(&switch.folder.path().join("none.sock"), &good);
+    assert_eq!(nobody.status.code(), Some(3));
+    let written = std::fs::read_to_string(&junit).unwrap();
+    assert!(written.contains("errors=\"1\"") && written.contains("no switch answers"), "{written}");
+}
+
+#[test]
 fn every_command_has_an_example_in_its_help() {
     let none = Path::new("/nonexistent");
     let commands = [
         "",
         "run",
         "trace",
+        "events",
+        "assert",
+        "doctor",
+        "man",
         "import",
         "export",
         "completion",
@@ -338,4 +392,5 @@ fn every_command_has_an_example_in_its_help() {
         assert!(text(&output).contains("Example: holdfast"), "{command}: {}", text(&output));
     }
     assert!(text(&holdfast(none, &["completion", "bash"])).contains("watermark"));
+    assert!(text(&holdfast(none, &["man"])).contains(".TH holdfast 1"));
 }

@@ -164,7 +164,7 @@ fn start(
     let assembly = assemble(&config, memory, profile, pools.len())?;
     let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
     let wake = workers.doors();
-    let mut links = LinkWatcher::start(config.switch.port_names(), move || {
+    let (mut links, link_news) = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
     let dealt = deal(&config, &assembly, opened, pools.len());
@@ -180,6 +180,8 @@ fn start(
         smallest_lossless_frame: plan.smallest_lossless_frame(),
         applying,
         segment,
+        links: link_news,
+        because: config.notes.clone(),
     };
     let (name, socket, count) =
         (config.switch.name.clone(), config.switch.socket_path(), stats.len());

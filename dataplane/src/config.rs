@@ -159,8 +159,7 @@ impl Config {
                 PortNeed { queues, rings }
             })
             .collect();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = self.workers(cores);
+        let workers = self.worker_count();
         let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
         let layout = Layout::new(vec![u32::try_from(each).unwrap_or(u32::MAX); workers]);
         layout.map_err(|error| {
@@ -184,6 +183,11 @@ impl Config {
     /// A finding about the switch file, with its line there.
     pub fn locate(&self, finding: Finding) -> DocError {
         self.switch_file.locate(finding)
+    }
+
+    /// Worker threads on this machine.
+    pub fn worker_count(&self) -> usize {
+        self.workers(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
     /// Worker threads on a machine with so many cores (DESIGN 5).

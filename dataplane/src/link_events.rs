@@ -3,12 +3,17 @@
 //! Workers see a link's state by an atomic in each step; this thread is who writes it, from the
 //! kernel's messages.
 
-use crossbeam::channel::{bounded, Sender};
-use holdfast_xsk::{wait, Bell, LinkEvent, PortGuard, XskError};
+use crate::control::{LinkNews, Moment};
+use crossbeam::channel::{bounded, Receiver, Sender};
+use holdfast_xsk::{clock, wait, Bell, LinkEvent, PortGuard, XskError};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+
+/// News that may wait for the control thread, which takes them once a second. A link that flaps
+/// faster has the rest left out.
+const NEWS: usize = 256;
 
 /// The running watch. Dropping it ends the watch and puts the links' settings back.
 pub struct LinkWatcher {
@@ -20,14 +25,15 @@ pub struct LinkWatcher {
 
 impl LinkWatcher {
     /// Starts a watch that waits for what to watch; `wake` is called after each piece of news, so
-    /// that a sleeping worker looks.
+    /// that a sleeping worker looks. The second of the two is where the news can be read.
     ///
     /// # Errors
     /// [`XskError`] where the system gives no eventfd or thread.
     pub fn start(
         names: Vec<String>,
         wake: impl Fn() + Send + 'static,
-    ) -> Result<Self, Box<dyn std::error::Error>> {
+    ) -> Result<(Self, Receiver<LinkNews>), Box<dyn std::error::Error>> {
+        let (tell, news) = bounded(NEWS);
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(Bell::new()?);
         let (end, door) = (Arc::clone(&stop), Arc::clone(&bell));
@@ -44,15 +50,20 @@ impl LinkWatcher {
                 if let Ok(given) = take_over.try_recv() {
                     guards = given;
                 }
-                for (guard, name) in guards.iter_mut().zip(&names) {
-                    guard.take_link_events().iter().for_each(|event| say(name, event));
+                for (port, (guard, name)) in guards.iter_mut().zip(&names).enumerate() {
+                    for event in guard.take_link_events() {
+                        say(name, &event);
+                        // A full channel is noticed by who reads it.
+                        let at = Moment::now(clock::now());
+                        let _ = tell.try_send(LinkNews { port, event, at });
+                    }
                 }
                 wake();
             }
             guards.extend(take_over.try_iter().flatten());
             guards
         })?;
-        Ok(Self { stop, bell, hand_over, thread: Some(thread) })
+        Ok((Self { stop, bell, hand_over, thread: Some(thread) }, news))
     }
 
     /// Watches these from now on, in the order of the names.

@@ -5,6 +5,7 @@
 mod boot;
 mod config;
 mod control;
+mod doctor;
 mod link_events;
 mod mailbox;
 mod opening;
@@ -28,15 +29,26 @@ use std::process::ExitCode;
 #[command(name = "holdfast-dataplane", version)]
 struct Arguments {
     /// The switch file (switch.toml): ports, workers, rings, where the profile is.
-    config: PathBuf,
+    #[arg(required_unless_present = "doctor")]
+    config: Option<PathBuf>,
 
     /// Only read and check both files; say what is wrong and end (exit 0 or 1).
     #[arg(long)]
     check: bool,
+
+    /// Look at the machine, and at what the switch file asks of it, change nothing, and print the
+    /// findings as JSON (exit 0, or 1 if a switch can't run).
+    #[arg(long, conflicts_with = "check")]
+    doctor: bool,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.doctor {
+        let report = doctor::examine(arguments.config.as_deref());
+        println!("{}", serde_json::json!(report));
+        return ExitCode::from(u8::from(!report.can_run));
+    }
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -63,11 +75,12 @@ fn with_causes(error: &dyn Error) -> String {
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     // Before any thread starts, so that a signal during boot is not lost.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let file = arguments.config.as_deref().ok_or("no switch file is named")?;
     if arguments.check {
-        println!("{}", config::Config::load(&arguments.config)?.summary());
+        println!("{}", config::Config::load(file)?.summary());
         return Ok(());
     }
-    let config = config::Config::load_for_boot(&arguments.config)?;
+    let config = config::Config::load_for_boot(file)?;
     start_logging(&config);
     let running = boot::boot(config)?;
     log::info!("forwarding");

@@ -15,7 +15,7 @@ use std::error::Error;
 type Failure = Box<dyn Error>;
 
 /// The longest MTU whose frames a descriptor can describe.
-const LONGEST_MTU: u16 = MAX_FRAME_LEN - FRAME_OVERHEAD;
+pub const LONGEST_MTU: u16 = MAX_FRAME_LEN - FRAME_OVERHEAD;
 
 /// What a port's netdev is before anything is done to it.
 pub struct Seen {

@@ -3,7 +3,7 @@
 
 use crate::mailbox::{Doorbell, Mailbox};
 use crate::publication::Publication;
-use holdfast_core::ids::{PortId, MAX_PORTS};
+use holdfast_core::ids::{PerPort, PortId, MAX_PORTS};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::{Port, Reaction};
 use holdfast_core::units::{Nanos, Time};
@@ -32,7 +32,7 @@ const LOSSES_EVERY: Nanos = Nanos::millis(10);
 const DRAIN: Nanos = Nanos::millis(1_000);
 
 /// What a worker's thread knows of its time. One writer; readers are the control thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WorkerStats {
     /// Steps taken.
     pub steps: AtomicU64,
@@ -48,6 +48,32 @@ pub struct WorkerStats {
     pub sleeps: AtomicU64,
     /// Steps that found work by their time, in the buckets of [`Reaction`].
     pub step_times: [AtomicU64; Reaction::BUCKETS],
+    /// What its ports have lost; 0 for those of other workers.
+    pub losses: PerPort<PortLosses>,
+}
+
+/// What a port has lost, at most [`LOSSES_EVERY`] old.
+#[derive(Debug, Default)]
+pub struct PortLosses {
+    /// Frames that the kernel lost.
+    pub overrun: AtomicU64,
+    /// Lossless frames lost.
+    pub violations: AtomicU64,
+}
+
+impl Default for WorkerStats {
+    fn default() -> Self {
+        Self {
+            steps: AtomicU64::default(),
+            busy_steps: AtomicU64::default(),
+            busy_ns: AtomicU64::default(),
+            longest_step_ns: AtomicU64::default(),
+            longest_gap_ns: AtomicU64::default(),
+            sleeps: AtomicU64::default(),
+            step_times: Default::default(),
+            losses: PerPort::from_fn(|_| PortLosses::default()),
+        }
+    }
 }
 
 impl WorkerStats {
@@ -146,6 +172,11 @@ impl WorkerThread {
             let up = self.worker.port_mut(id).filter(|port| port.io().is_up());
             if let Some(Ok(losses)) = up.map(|port| port.io().losses()) {
                 self.worker.count_losses(id, losses);
+            }
+            if let Some(port) = self.worker.port_mut(id) {
+                let (told, counters) = (&self.stats.losses[id], port.counters());
+                told.overrun.store(counters.receive_overrun, Ordering::Relaxed);
+                told.violations.store(counters.lossless_violations, Ordering::Relaxed);
             }
         }
     }

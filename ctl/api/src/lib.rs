@@ -4,6 +4,7 @@
 pub mod amount;
 pub mod client;
 pub mod doc;
+pub mod doctor;
 pub mod last_good;
 pub mod line;
 pub mod log_lines;

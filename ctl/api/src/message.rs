@@ -12,6 +12,7 @@ mod account;
 mod call;
 mod event;
 mod forward;
+mod journal;
 mod port;
 mod profile;
 
@@ -21,11 +22,12 @@ pub use account::{
     Segments, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
-    Apply, Call, Effect, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter,
+    Apply, Call, Effect, Events, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter,
     Segment, SetPg, SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};
+pub use journal::{By, DownReason, EventsReply, JournalEntry, Occurrence, Severity};
 pub use port::{
     drop_counts, ClassMapsView, ClassifyReply, ClassifyStatus, Done, DropCounts, Histogram,
     HistogramBucket, Peer, PfcDirection, PfcPort, PfcPriority, PfcReply, PongReply, PortState,

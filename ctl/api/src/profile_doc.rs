@@ -4,16 +4,16 @@
 //! Every section may be repeated for one port below `[port.NAME]`; a key there wins over the
 //! shared one. Defaults are filled in by the crate `plan`.
 
-use crate::amount::{
-    ByteAmount, CellAmount, Distance, Rate, Span, TotalAmount, XoffAmount, FIX_MARK,
-};
+use crate::amount::{ByteAmount, CellAmount, Rate, Span, TotalAmount, XoffAmount, FIX_MARK};
 use crate::doc::{DocError, Source};
 use crate::switch_doc::TrustDoc;
 use serde::{de, Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+mod formula;
 mod write;
+pub use formula::{FormulaDoc, FormulaKind, Share};
 use write::is_default;
 
 /// The whole file.
@@ -167,33 +167,6 @@ impl<'de> Deserialize<'de> for DscpRange {
         Self::parse(&text)
             .ok_or_else(|| de::Error::custom(format!("{text:?} is no DSCP{FIX_MARK}{DSCP_FIX}")))
     }
-}
-
-/// Which formula Headroom was computed by (facts of SPEC 10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FormulaKind {
-    /// A switch on a CPU: reaction time, RX backlog and bursts.
-    Cpu,
-    /// The family's rule of thumb: rate x loop + two frames + the pause frame.
-    Ac5p,
-    /// Frame by frame, from the smallest lossless frame.
-    Exact,
-}
-
-/// How Headroom was computed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FormulaDoc {
-    /// Which.
-    pub kind: FormulaKind,
-    /// `cpu`: from the charge that decides XOFF to its frame on the wire; default 100us.
-    pub xoff_reaction: Option<Span>,
-    /// `ac5p`, `exact`: from our XOFF to the last frame that was under way; needed there unless
-    /// `cable` is given.
-    pub t_loop: Option<Span>,
-    /// `ac5p`, `exact`: length of cable, counted at 5 ns/m each way on top of `t_loop`.
-    pub cable: Option<Distance>,
 }
 
 /// The memory and what it is divided into.

@@ -1,7 +1,7 @@
 //! Headroom formulas (facts of SPEC 10): what may be in flight once XOFF is decided, term by term.
 //!
-//! [`cpu`], [`ac5p`] and [`exact`] are the bare formulas that a profile is held against;
-//! [`Formula::need`] gives the same and three more with every term named.
+//! [`Formula::need`] names every term; [`cpu`], [`ac5p`] and [`exact`] are the bare formulas of the
+//! same, for what else is computed by them.
 
 mod ac5p;
 mod cpu;
@@ -16,10 +16,12 @@ mod term;
 pub use ac5p::{ac5p, FLAT_FROM_MTU};
 pub use cpu::{cpu, CpuTerms};
 pub use exact::{exact, exact_behind_a_frame, holds_above, REVERSE_FRAME};
-pub use given::{t_loop, Given, Share};
+pub use given::{t_loop, Given};
+pub use holdfast_api::profile_doc::Share;
 pub use term::{Amount, Need, Term};
 
 use holdfast_api::doc::Finding;
+use holdfast_api::profile_doc::FormulaKind;
 use holdfast_core::units::{Bytes, CellSize, Cells};
 
 /// A PFC frame with its FCS.
@@ -90,6 +92,19 @@ impl Formula {
             Self::Mlx5 => mlx5::need(given),
         };
         Ok(need)
+    }
+}
+
+impl From<FormulaKind> for Formula {
+    fn from(kind: FormulaKind) -> Self {
+        match kind {
+            FormulaKind::Ac5p => Self::Ac5p,
+            FormulaKind::Exact => Self::Exact,
+            FormulaKind::Cpu => Self::Cpu,
+            FormulaKind::Ieee => Self::Ieee,
+            FormulaKind::Sonic => Self::Sonic,
+            FormulaKind::Mlx5 => Self::Mlx5,
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod queues;
 mod share;
 mod sonic;
 mod watchdog;
+pub(crate) use watchdog::DETECTION;
 
 pub use pg_lookup::{PgLookup, PgRow, LOOKUP_COLUMNS};
 

@@ -258,3 +258,6 @@ const fn is_refusal(code: ErrorCode) -> bool {
         ErrorCode::WorkerSilent | ErrorCode::Unavailable | ErrorCode::Silent => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,3 +171,6 @@ fn calls(may_change: bool) -> Response {
     let calls = Call::NAMES.iter().filter_map(entry).collect();
     Response::ok(&CallsReply { version: env!("CARGO_PKG_VERSION"), calls })
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,6 +136,9 @@ impl Server {
                 Wish::End => {
                     log::info!("told to end: answers under way are finished");
                     self.until = Some(now + DRAIN_TIME);
+                    // Who has connected already has asked already, as far as it knows.
+                    self.waiting = true;
+                    self.accept(now);
                     self.listener = None;
                     self.waiting = false;
                     for client in self.clients.iter_mut().flatten() {

@@ -286,19 +286,28 @@ impl Service {
         };
         if let Some(reconciler) = self.reconciler.as_mut().filter(|_| compare) {
             let file = ProfileFile::read(reconciler.path());
-            if let Some(next) = reconciler.begin(&running.sha256, file, now) {
-                self.ask(next, Asker::Reconcile, now);
-            }
+            let next = reconciler.begin(&running.sha256, file, now);
+            self.reconcile(next, now);
         }
         self.running = Some((running, now));
+    }
+
+    /// Asks what the reconciler wants to know or done. That it can't be asked is an answer, too: a
+    /// profile may be too long for a line.
+    fn reconcile(&mut self, next: Option<Call>, now: Instant) {
+        let Some(call) = next else { return };
+        let Err((_, error)) = self.upstream.call(call, Asker::Reconcile, now) else { return };
+        if let Some(reconciler) = &mut self.reconciler {
+            // After an error there is nothing to ask next.
+            let _ = reconciler.answered(Err(error), now);
+        }
     }
 
     fn reconciled(&mut self, answer: Result<ApplyReply, ErrorBody>, now: Instant) {
         let applied = answer.as_ref().is_ok_and(|reply| reply.applied);
         let Some(reconciler) = &mut self.reconciler else { return };
-        if let Some(next) = reconciler.answered(answer, now) {
-            self.ask(next, Asker::Reconcile, now);
-        }
+        let next = reconciler.answered(answer, now);
+        self.reconcile(next, now);
         if applied {
             self.ask(Call::ShowProfile(ShowProfile {}), Asker::Running { compare: false }, now);
         }
@@ -306,6 +315,9 @@ impl Service {
 
     /// The switch gave us no proper answer: later again, unless the connection is lost anyway.
     fn not_answered(&mut self, call: &'static str, error: &ErrorBody, now: Instant) {
+        if self.upstream.connected_since().is_none() {
+            return;
+        }
         if let Some(left_out) = self.lines.line(call, now) {
             log::warn!("{call}: {} ({left_out} more before)", logged(&error.to_string()));
         }

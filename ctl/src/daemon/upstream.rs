@@ -53,6 +53,8 @@ pub(crate) struct Upstream<A> {
     wait: Duration,
     next_id: u64,
     last_error: Option<String>,
+    /// What the switch said unasked on this connection.
+    said: Option<String>,
 }
 
 enum Link<A> {
@@ -64,7 +66,8 @@ impl<A> Upstream<A> {
     /// Not connected yet; the first try is at `now`.
     pub(crate) fn new(find_socket: FindSocket, token: Token, now: Instant) -> Self {
         let link = Link::Down { retry_at: now };
-        Self { find_socket, token, link, wait: FIRST_WAIT, next_id: 1, last_error: None }
+        let (last_error, said) = (None, None);
+        Self { find_socket, token, link, wait: FIRST_WAIT, next_id: 1, last_error, said }
     }
 
     /// Since when there is a connection.
@@ -131,20 +134,13 @@ impl<A> Upstream<A> {
             Link::Down { .. } => {}
             Link::Up(session) => match session.step(now) {
                 Ok(arrivals) => self.deliver(arrivals, &mut news),
-                Err(why) => {
-                    self.lose(registry, &why, now, &mut news);
-                    self.connect(registry, now, &mut news);
-                }
+                Err(why) => self.lose(registry, &why, now, &mut news),
             },
         }
         news
     }
 
     fn connect(&mut self, registry: &Registry, now: Instant, news: &mut Vec<News<A>>) {
-        // After a connection that never answered, too, there is a wait.
-        if matches!(&self.link, Link::Down { retry_at } if now < *retry_at) {
-            return;
-        }
         let opened = (self.find_socket)().and_then(|path| {
             let failed = |error| format!("no switch answers at {}: {error}", path.display());
             Session::open(&path, registry, self.token, now).map_err(failed)
@@ -152,6 +148,7 @@ impl<A> Upstream<A> {
         match opened {
             Ok(session) => {
                 self.link = Link::Up(Box::new(session));
+                self.said = None;
                 news.push(News::Connected);
             }
             Err(why) => {
@@ -171,7 +168,7 @@ impl<A> Upstream<A> {
                     news.push(News::Answer(answer));
                 }
                 // Such as "too many clients", before it hangs up.
-                Arrival::Said(response) => self.last_error = Some(said(&response)),
+                Arrival::Said(response) => self.said = Some(said(&response)),
             }
         }
     }
@@ -191,8 +188,8 @@ impl<A> Upstream<A> {
         };
         news.extend(session.end(registry, why).into_iter().map(News::Answer));
         let mut text = why.to_string();
-        if let (session::Broken::Closed, Some(said)) = (why, &self.last_error) {
-            text = format!("{text}; what it said last: {said}");
+        if let (session::Broken::Closed, Some(said)) = (why, &self.said) {
+            text = format!("{text}: {said}");
         }
         self.last_error = Some(shortened(&text, KEPT_ERROR));
         news.push(News::Lost(text));
@@ -206,3 +203,6 @@ fn said(response: &Response) -> String {
         holdfast_api::message::Outcome::Ok(_) => "an answer to nothing".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use super::Console;
 use crate::report::{Choice, HEADROOM_POOL};
 use holdfast_api::log_lines::logged;
 use holdfast_api::message::{
-    Apply, Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
+    Apply, By, Call, Done, ErrorBody, ErrorCode, FdbAdd, FdbDel, SetReply, WatermarkFilter,
 };
 use holdfast_core::fdb::FdbError;
 use holdfast_core::ids::{PgId, PoolId, PortId};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl<P: PortIo + 'static> Console<P> {
-    /// Makes a change, and logs it with the peer's credentials (SPEC 11).
-    pub(super) fn change(&mut self, call: &Call, peer: &str) -> Answer {
+    /// Makes a change, and logs it with the peer's credentials (SPEC 11), in the journal too.
+    pub(super) fn change(&mut self, call: &Call, peer: By) -> Answer {
         let answer = self.try_change(call);
         if let Call::Apply(Apply { dry_run: false, .. }) = call {
             self.published.count(|done| match answer {
@@ -32,7 +32,11 @@ impl<P: PortIo + 'static> Console<P> {
         let text = serde_json::to_string(call).unwrap_or_else(|_| call.name().to_owned());
         let text = logged(&text);
         match &answer {
-            Ok(_) => log::info!("{text} by {peer}: done"),
+            Ok(value) => {
+                log::info!("{text} by {peer}: done");
+                let made = self.made(call, value, peer);
+                made.into_iter().for_each(|what| self.record(what));
+            }
             Err(error) => {
                 // Whoever may use the socket may not fill the disk by it.
                 let line = self.refusals.line((call.name(), error.code), Instant::now());
@@ -42,6 +46,8 @@ impl<P: PortIo + 'static> Console<P> {
                     log::info!("{left_out} more calls {name} were refused in the same way");
                 }
                 log::info!("{text} by {peer}: refused: {}", logged(&error.to_string()));
+                let refused = self.refused(call, error, peer, left_out);
+                refused.into_iter().for_each(|what| self.record(what));
             }
         }
         answer

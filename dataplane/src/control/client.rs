@@ -2,9 +2,9 @@
 
 use super::dispatch::Answered;
 use holdfast_api::line::{LineBuffer, LineTooLong};
+use holdfast_api::message::By;
 use mio::net::UnixStream;
 use nix::sys::socket::{getsockopt, sendmsg, sockopt::PeerCredentials, ControlMessage, MsgFlags};
-use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,24 +21,9 @@ const LINGER: Duration = Duration::from_secs(2);
 const CHUNK: usize = 64 << 10;
 
 /// Who is at the other end, as the kernel says (SO_PEERCRED, unix(7)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
-    pid: i32,
-    uid: u32,
-    gid: u32,
-}
-
-impl Peer {
-    fn of(stream: &UnixStream) -> io::Result<Self> {
-        let credentials = getsockopt(stream, PeerCredentials)?;
-        Ok(Self { pid: credentials.pid(), uid: credentials.uid(), gid: credentials.gid() })
-    }
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pid {} uid {} gid {}", self.pid, self.uid, self.gid)
-    }
+fn peer_of(stream: &UnixStream) -> io::Result<By> {
+    let credentials = getsockopt(stream, PeerCredentials)?;
+    Ok(By { pid: credentials.pid(), uid: credentials.uid(), gid: credentials.gid() })
 }
 
 /// Writes what the socket takes of `bytes`, and the file with the first of them (unix(7),
@@ -68,7 +53,7 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) stream: UnixStream,
-    pub(super) peer: Peer,
+    pub(super) peer: By,
     lines: LineBuffer,
     /// The buffer may hold a whole line.
     buffered: bool,
@@ -95,7 +80,7 @@ impl Client {
     /// The system's, where it doesn't say who that is.
     pub(super) fn new(stream: UnixStream, now: Instant) -> io::Result<Self> {
         Ok(Self {
-            peer: Peer::of(&stream)?,
+            peer: peer_of(&stream)?,
             stream,
             lines: LineBuffer::new(),
             buffered: false,

@@ -1,7 +1,7 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
 use super::published::Published;
-use super::{Applying, ControlSettings, ReadRings};
+use super::{Applying, ControlSettings, ReadRings, Witness};
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
@@ -28,13 +28,15 @@ pub(crate) struct Console<P: PortIo> {
     pub(super) published: Published,
     /// Refused changes in the log, by call and code.
     pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
+    pub(super) witness: Witness,
 }
 
 impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
     pub(crate) fn live(switch: Switch, settings: ControlSettings) -> Self {
-        let ControlSettings { chunks, smallest_lossless_frame, applying, segment } = settings;
+        let ControlSettings { chunks, smallest_lossless_frame, applying, segment, links, because } =
+            settings;
         let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
@@ -54,7 +56,7 @@ impl Console<XskPort> {
             started: Time(now.0.saturating_sub(uptime)),
             smallest_lossless_frame,
         };
-        Self {
+        let mut console = Self {
             generation: board.profile.generation(),
             published: Published::new(segment, &board),
             board,
@@ -63,7 +65,10 @@ impl Console<XskPort> {
             clock: clock::now,
             applying,
             refusals: Throttle::new(),
-        }
+            witness: Witness::new(links),
+        };
+        console.record_start(because);
+        console
     }
 }
 
@@ -90,7 +95,7 @@ impl<P: PortIo + 'static> Console<P> {
         T: Send + 'static,
         F: Fn(&mut Worker<P>) -> T + Send + Sync + 'static,
     {
-        self.workers.ask_all(question).map_err(silent)
+        self.workers.ask_all(question).map_err(|worker| self.silent(worker))
     }
 
     /// Waits until every worker has ended the step it was in.
@@ -116,7 +121,7 @@ impl<P: PortIo + 'static> Console<P> {
         });
         done.map_err(|worker| {
             void.store(true, Ordering::Release);
-            silent(worker)
+            self.silent(worker)
         })
     }
 
@@ -133,6 +138,16 @@ impl<P: PortIo + 'static> Console<P> {
     /// The port of a name that may be absent.
     pub(super) fn port_if(&self, name: Option<&String>) -> Result<Option<PortId>, ErrorBody> {
         name.map(|name| self.port(name)).transpose()
+    }
+
+    /// A worker that doesn't answer fails the call by its name (SPEC 11), and is in the journal.
+    fn silent(&self, error: WorkerSilent) -> ErrorBody {
+        self.witness.fell_silent(error);
+        let patience = Nanos::millis(crate::mailbox::PATIENCE.as_millis() as u64);
+        ErrorBody::new(ErrorCode::WorkerSilent, error.to_string())
+            .at(format!("worker {}", error.worker))
+            .limit(holdfast_api::amount::span_text(patience.0))
+            .fix("its core is starved or its thread hangs: look at the machine's load")
     }
 }
 
@@ -154,13 +169,4 @@ fn out_of_range(place: &str, number: u8) -> ErrorBody {
         .value(number)
         .limit(7)
         .fix("use a number from 0 to 7")
-}
-
-/// A worker that doesn't answer fails the call by its name (SPEC 11).
-fn silent(error: WorkerSilent) -> ErrorBody {
-    let patience = Nanos::millis(crate::mailbox::PATIENCE.as_millis() as u64);
-    ErrorBody::new(ErrorCode::WorkerSilent, error.to_string())
-        .at(format!("worker {}", error.worker))
-        .limit(holdfast_api::amount::span_text(patience.0))
-        .fix("its core is starved or its thread hangs: look at the machine's load")
 }

@@ -5,7 +5,7 @@ use super::Console;
 use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery};
 use holdfast_api::line::MAX_LINE;
 use holdfast_api::message::{
-    Call, ErrorBody, ErrorCode, Outcome, PgFilter, PongReply, PortFilter, ProfileReply,
+    By, Call, ErrorBody, ErrorCode, Events, Outcome, PgFilter, PongReply, PortFilter, ProfileReply,
     QueueFilter, Request, Response, ShowFdb, Trace, WatermarkFilter,
 };
 use holdfast_core::ids::PortId;
@@ -38,8 +38,9 @@ pub(super) fn is_transparent(topology: &Topology) -> bool {
 
 impl<P: PortIo + 'static> Console<P> {
     /// The answer to one line, a whole line; `peer` says who asks, for the log of changes.
-    pub(super) fn answer_line(&mut self, line: &[u8], peer: &str) -> Answered {
+    pub(super) fn answer_line(&mut self, line: &[u8], peer: By) -> Answered {
         let mut file = None;
+        self.notice();
         let (id, answer) = match Request::parse(line) {
             Ok(Request { id, call: Call::Segment(_) }) => {
                 let handed = self.published.hand_over();
@@ -54,6 +55,7 @@ impl<P: PortIo + 'static> Console<P> {
             Ok(Request { id, call }) => (Some(id), self.call(&call, peer)),
             Err(bad) => (bad.id, Err(bad.error)),
         };
+        self.notice_silence();
         let outcome = match answer {
             Ok(value) => Outcome::Ok(value),
             Err(error) => Outcome::Error(error),
@@ -69,7 +71,7 @@ impl<P: PortIo + 'static> Console<P> {
         Answered { line: Response::error(id, body).to_line(), file: None }
     }
 
-    fn call(&mut self, call: &Call, peer: &str) -> Answer {
+    fn call(&mut self, call: &Call, peer: By) -> Answer {
         match call {
             Call::Ping(_) => self.ping(),
             Call::ShowPorts(filter) => self.ports(filter),
@@ -113,6 +115,9 @@ impl<P: PortIo + 'static> Console<P> {
                 reply(&report::watermark_reply(self.view(&workers), &query))
             }
             Call::Trace(query) => self.trace(query, peer),
+            Call::Events(Events { since, max, severity }) => {
+                reply(&self.witness.journal().page(*since, *max, *severity)?)
+            }
             Call::WatermarkClear(_)
             | Call::PortHold(_)
             | Call::PortRelease(_)
@@ -182,7 +187,7 @@ impl<P: PortIo + 'static> Console<P> {
         Ok((self.port_if(port.as_ref())?, query))
     }
 
-    fn trace(&self, trace: &Trace, peer: &str) -> Answer {
+    fn trace(&self, trace: &Trace, peer: By) -> Answer {
         let count = self.workers.count();
         if let Some(since) = trace.since.as_ref().filter(|since| since.len() != count) {
             let body = ErrorBody::new(ErrorCode::BadArgument, "the cursor isn't of this switch");

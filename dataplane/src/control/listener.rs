@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Members of this group may use the socket.
-const GROUP: &str = "holdfast";
+pub(crate) const GROUP: &str = "holdfast";
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 

@@ -3,27 +3,32 @@
 //!
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
-//! workers, [`change`] has them do something, [`published`] is the control thread's part of the
-//! counters segment.
+//! workers, [`change`] has them do something, [`witness`] writes into the [`journal`] what there is
+//! to tell, [`published`] is the control thread's part of the counters segment.
 
 mod apply;
 mod change;
 mod client;
 mod console;
 mod dispatch;
+mod journal;
 mod listener;
 mod published;
 mod server;
+mod witness;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use apply::{notes_on, Applying, Keeper};
 pub(crate) use console::Console;
-pub(crate) use listener::Listener;
+pub(crate) use journal::Moment;
+pub(crate) use listener::{Listener, GROUP};
+pub(crate) use witness::{LinkNews, Witness};
 
 use crate::report::RingReading;
 use crate::switch::Switch;
+use crossbeam::channel::Receiver;
 use holdfast_core::io::PortIo;
 use holdfast_core::units::FrameLen;
 use holdfast_shm::Segment;
@@ -45,6 +50,10 @@ pub(crate) struct ControlSettings {
     pub(crate) applying: Applying,
     /// The counters segment, workers' blocks taken.
     pub(crate) segment: Segment,
+    /// Where the link watcher tells.
+    pub(crate) links: Receiver<LinkNews>,
+    /// Why another profile is in force than the file that was named; one sentence each.
+    pub(crate) because: Vec<String>,
 }
 
 /// Why there is no control thread: the event loop or its thread can't be made.

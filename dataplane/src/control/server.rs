@@ -18,7 +18,7 @@ pub(super) const MAX_CLIENTS: usize = 64;
 /// A client idle for longer makes room for a new one where there is none, the longest idle first:
 /// nobody can lock others out by connections alone.
 pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(1);
-/// How often patience is checked while nothing happens.
+/// How often patience is checked, and the journal written, while nothing happens.
 const TICK: Duration = Duration::from_secs(1);
 /// Connections accepted before the clients have their turn again.
 const ACCEPTS: usize = 64;
@@ -59,6 +59,7 @@ impl<P: PortIo + 'static> Server<P> {
     /// Serves until `stop`.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(2 * MAX_CLIENTS);
+        let mut noticed = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             let busy = self.waiting || self.clients.iter().flatten().any(Client::has_work);
             let timeout = if busy { Duration::ZERO } else { TICK };
@@ -79,6 +80,10 @@ impl<P: PortIo + 'static> Server<P> {
             let now = Instant::now();
             if self.waiting {
                 self.accept(now);
+            }
+            if now.saturating_duration_since(noticed) >= TICK {
+                self.console.notice();
+                noticed = now;
             }
             for number in 0..self.clients.len() {
                 self.serve(number, now);
@@ -166,7 +171,7 @@ impl<P: PortIo + 'static> Server<P> {
             Turn::Nothing => {}
             Turn::Gone => self.cut_off(number, "it went away"),
             Turn::Line(line) => {
-                let answer = self.console.answer_line(&line, &peer.to_string());
+                let answer = self.console.answer_line(&line, peer);
                 // The answer may have taken its time: not the client's.
                 self.give(number, |client| client.answer(answer, Instant::now()));
             }

@@ -1,6 +1,8 @@
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
+use crate::worker_thread::WorkerStats;
+use crossbeam::channel::Sender;
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::log_lines::Throttle;
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 
 mod apply;
 mod clients;
+mod journal;
 mod late;
 mod segment;
 
@@ -26,6 +29,10 @@ struct Desk {
     rig: Rig,
     control: Option<Control>,
     folder: tempfile::TempDir,
+    /// What the workers' threads keep up to date.
+    stats: Vec<Arc<WorkerStats>>,
+    /// The link watcher's end.
+    links: Sender<LinkNews>,
 }
 
 impl Desk {
@@ -38,10 +45,12 @@ impl Desk {
         let (rig, asking, mut board) = Rig::start(workers, ports);
         board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
+        let stats = board.threads.iter().map(|(stats, _)| Arc::clone(stats)).collect();
+        let (links, news) = crossbeam::channel::bounded(4);
         let segment =
             holdfast_shm::Segment::new(Layout::new(workers).unwrap(), &Identity::default())
                 .unwrap();
-        let console = Console::<MemoryPort> {
+        let mut console = Console::<MemoryPort> {
             published: published::Published::new(segment, &board),
             generation: board.profile.generation(),
             board,
@@ -50,10 +59,12 @@ impl Desk {
             clock: lab::clock,
             applying: apply::applying(ports, folder.path()),
             refusals: Throttle::new(),
+            witness: Witness::new(news),
         };
+        console.record_start(vec!["it was kept".to_owned()]);
         let listener = Listener::bind(folder.path().join("lab.sock")).unwrap();
         let control = Some(start(console, listener).unwrap());
-        Self { rig, control, folder }
+        Self { rig, control, folder, stats, links }
     }
 
     fn socket(&self) -> std::path::PathBuf {

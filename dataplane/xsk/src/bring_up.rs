@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Offloads that change frames between the wire and the XDP program: a tag that is taken out, or
 /// several frames glued into one.
-const OFF_AT_PORT: [&str; 9] = [
+pub(crate) const OFF_AT_PORT: [&str; 9] = [
     "rx-vlan-hw-parse",
     "rx-vlan-stag-hw-parse",
     "tx-vlan-hw-insert",
@@ -28,7 +28,7 @@ const OFF_AT_PORT: [&str; 9] = [
 
 /// Offloads of a veth peer that leave work to hardware which isn't there: its checksums would
 /// stay blank, its tags beside the frame, its large segments uncut.
-const OFF_AT_PEER: [&str; 7] = [
+pub(crate) const OFF_AT_PEER: [&str; 7] = [
     "tx-checksum-ipv4",
     "tx-checksum-ip-generic",
     "tx-checksum-ipv6",

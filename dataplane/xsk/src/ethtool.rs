@@ -5,6 +5,7 @@ use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
 const GPAUSEPARAM: u32 = 0x12;
 const SPAUSEPARAM: u32 = 0x13;
@@ -99,6 +100,20 @@ impl Ethtool {
         // SAFETY: `struct ethtool_drvinfo` has 196 bytes.
         unsafe { self.call(&mut words)? };
         Ok(text(&words[1..9]))
+    }
+
+    /// The link's speed, Mbit/s; `None` where the driver doesn't know it.
+    pub(crate) fn speed(&self) -> io::Result<Option<u32>> {
+        let mut words = [GSET, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        // SAFETY: `struct ethtool_cmd` has eleven words.
+        unsafe { self.call(&mut words)? };
+        // Its lower half is the first half of the fourth word, its upper half that of the eighth.
+        let half = |word: u32| {
+            let [a, b, ..] = word.to_ne_bytes();
+            u32::from(u16::from_ne_bytes([a, b]))
+        };
+        let speed = half(words[7]) << 16 | half(words[3]);
+        Ok((speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed))
     }
 
     /// Queue counts.

@@ -22,6 +22,7 @@ mod rtnetlink;
 mod rx;
 mod sizing;
 mod socket;
+mod survey;
 mod tx;
 
 pub use bell::{wait, Bell};
@@ -32,8 +33,11 @@ pub use link_watch::LinkEvent;
 pub use loader::{LosslessMap, LosslessWriter, Trust, XdpCounters, XdpMode, XdpPreference};
 pub use memory::{Memory, CHUNK_BYTES, MAX_FRAGMENTS};
 pub use netns::{Netns, NetnsHandle};
-pub use open::{look, open_port, CopyPreference, PortConfig, PortGuard, PortStatus, Seen};
+pub use open::{
+    look, open_port, CopyPreference, PortConfig, PortGuard, PortStatus, Seen, ONE_PAGE_MTU,
+};
 pub use pool::XskPool;
 pub use port::{Held, XskPort};
 pub use sizing::{chunks_needed, Layout, PortNeed, RingSizes, CONTROL_CHUNKS, CONTROL_SLOTS};
 pub use socket::XskStats;
+pub use survey::{probe_bpf, probe_socket, survey, Survey, SurveyedPeer};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest MTU whose frames fit one page beside what the kernel keeps there (facts of veth).
-const ONE_PAGE_MTU: u32 = 3498;
+pub const ONE_PAGE_MTU: u32 = 3498;
 /// How long a queue stays busy after its socket was closed, at most, and how often to try.
 const BUSY_TRIES: u32 = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
@@ -227,7 +227,7 @@ pub fn look(netns: &Netns, ifname: &str) -> Result<Seen, XskError> {
     Ok(Seen { mtu: dev.mtu, queues, most_queues })
 }
 
-fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {
+pub(crate) fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {
     let found = netns.run(|| Rtnetlink::open()?.netdev(Which::Name(ifname)))?;
     found.map_err(|source| XskError::NoDevice { port: port.to_owned(), source })
 }

@@ -164,8 +164,8 @@ fn pcp_of_tagged_frames_two_workers() -> TestResult {
     pcp_of_tagged_frames(2)
 }
 
-/// Fault S7: where DSCP is trusted a PCP isn't obeyed, whatever it says, and an unmapped DSCP (9) is
-/// CoS 0: not another queue, and no queue above or below that of PCP 1 or 0.
+/// Fault S7: where DSCP is trusted a PCP isn't obeyed, whatever it says, and an unmapped DSCP (9)
+/// is CoS 0: not another queue, and no queue above or below that of PCP 1 or 0.
 #[test]
 fn a_pcp_has_no_say_where_dscp_is_trusted() -> TestResult {
     in_lab(&LabPlan::star(2), |lab| {

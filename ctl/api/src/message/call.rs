@@ -1,14 +1,14 @@
 //! The calls and their arguments. Filters narrow; an absent filter means all.
 
 use crate::amount::{CellAmount, XoffAmount};
-use crate::message::EventKind;
+use crate::message::{EventKind, Severity};
 use crate::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
 use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! calls {
     ($($(#[$doc:meta])* $variant:ident($argument:ty) => $effect:ident $name:literal,)*) => {
-        /// Everything a client can ask. Each call is a barrier: its answer comes when all
-        /// workers have done it and the counters in it are fresh (SPEC 11).
+        /// Everything a client can ask. Each call but `events` and `segment` is a barrier: its
+        /// answer comes when all workers have done it and the counters in it are fresh (SPEC 11).
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         pub enum Call {
             $($(#[$doc])* #[serde(rename = $name)] $variant($argument),)*
@@ -98,6 +98,9 @@ calls! {
     FdbDel(FdbDel) => Changes "fdb_del",
     /// Events since a cursor -> [`super::TraceReply`].
     Trace(Trace) => MayChange "trace",
+    /// Entries of the journal since a cursor; no barrier, workers aren't asked ->
+    /// [`super::EventsReply`].
+    Events(Events) => Reads "events",
 }
 
 /// What a call does to the switch. Each call says it beside its name, so that none is forgotten.
@@ -188,6 +191,15 @@ arguments! {
         from: u64,
         /// At most so many entries; default and limit 4096.
         max: u32,
+    }
+    /// Entries of the journal since a cursor.
+    Events {
+        /// The cursor: `next` of the answer before; absent for the oldest kept.
+        since: u64,
+        /// At most so many entries; default and limit 64.
+        max: u32,
+        /// Only entries that matter at least so much.
+        severity: Severity,
     }
     /// Events since a cursor. Without `kinds` all that are recorded.
     Trace {

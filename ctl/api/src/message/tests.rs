@@ -35,6 +35,7 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::SetPg(_) | Call::SetWred(_) => same::<SetReply>(ok),
         Call::Apply(_) => same::<ApplyReply>(ok),
         Call::Trace(_) => same::<TraceReply>(ok),
+        Call::Events(_) => same::<EventsReply>(ok),
         Call::WatermarkClear(_)
         | Call::PortHold(_)
         | Call::PortRelease(_)

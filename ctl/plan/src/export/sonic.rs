@@ -5,6 +5,7 @@ use super::ingress::{pg, pools, Pools};
 use super::tables::{owned, Tables};
 use super::{ExportInput, Exported};
 use crate::facts::PortFacts;
+use crate::import::DETECTION;
 use holdfast_api::amount::span_text;
 use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::WatchdogActionDoc;
@@ -195,10 +196,17 @@ fn watchdog(
     wrong: &mut Vec<Finding>,
 ) {
     let Some(plan) = input.plan.watchdog(number) else { return };
+    let at = |key: &str| format!("port.{name}.watchdog.{key}");
+    if !DETECTION.contains(&plan.detection_time) {
+        // The restoration times of profiles are pfcwd's already.
+        let limit = format!("{}..{}", span_text(DETECTION.start().0), span_text(DETECTION.end().0));
+        let message = "SONiC's pfcwd takes no such detection time";
+        let finding = Finding::new(at("detection_time"), message, format!("use {limit}"));
+        wrong.push(finding.numbers(span_text(plan.detection_time.0), limit));
+    }
     let mut time = |key: &str, time: Nanos| {
         if time.0 % 1_000_000 != 0 {
-            let key = format!("port.{name}.watchdog.{key}");
-            let finding = Finding::new(key, "SONiC has whole milliseconds", "round it");
+            let finding = Finding::new(at(key), "SONiC has whole milliseconds", "round it");
             wrong.push(finding.numbers(span_text(time.0), "a multiple of 1ms"));
         }
         (time.0 / 1_000_000).to_string()

@@ -1,54 +1,12 @@
 //! What formulas are told about link, traffic and switch.
 
 use holdfast_api::amount::Distance;
+use holdfast_api::profile_doc::Share;
 use holdfast_core::profile::FRAME_OVERHEAD;
 use holdfast_core::units::{BitRate, Bytes, CellSize, FrameLen, Nanos};
-use std::fmt;
-use std::str::FromStr;
 
 /// The longest frame where no MTU is given.
 const LONGEST: FrameLen = FrameLen(9_216);
-
-/// A share in whole percent, 0..100.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share(u8);
-
-impl Share {
-    /// Everything.
-    pub const ALL: Self = Self(100);
-
-    /// So many percent; `None` above 100.
-    pub const fn new(percent: u8) -> Option<Self> {
-        if percent <= 100 {
-            Some(Self(percent))
-        } else {
-            None
-        }
-    }
-
-    /// Percent.
-    pub const fn percent(self) -> u8 {
-        self.0
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} %", self.0)
-    }
-}
-
-/// As on a command line: `50%` or `50`.
-impl FromStr for Share {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-        let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        let share = number.parse().ok().filter(|_| plain).and_then(Self::new);
-        share.ok_or_else(|| "write whole percent: 0%..100%".to_owned())
-    }
-}
 
 /// The conditions a formula computes for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,10 +7,11 @@ use holdfast_api::amount::Span;
 use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::{WatchdogActionDoc, WatchdogDoc};
 use holdfast_core::units::Nanos;
+use std::ops::RangeInclusive;
 
-/// Longest times that SONiC takes, ms.
-const MAX_DETECTION: u64 = 5_000;
-const MAX_RESTORATION: u64 = 60_000;
+/// Times that SONiC's pfcwd takes.
+pub(crate) const DETECTION: RangeInclusive<Nanos> = Nanos::millis(100)..=Nanos::millis(5_000);
+const RESTORATION: RangeInclusive<Nanos> = Nanos::millis(100)..=Nanos::millis(60_000);
 
 /// The watchdog of each port; `None` where there is no row.
 pub(super) fn read(
@@ -51,11 +52,21 @@ fn global(row: &Row, notes: &mut Notes) -> Result<Option<u64>, Finding> {
     Ok(poll)
 }
 
+const fn ms(time: Nanos) -> u64 {
+    time.0 / 1_000_000
+}
+
+/// A time of whole milliseconds in its range.
+fn within(row: &Row, field: &str, range: &RangeInclusive<Nanos>) -> Result<Option<u64>, Finding> {
+    row.number(field, ms(*range.start()), ms(*range.end()))
+}
+
 fn watchdog(row: &Row, poll: Option<u64>, notes: &mut Notes) -> Result<WatchdogDoc, Finding> {
     row.only(&["action", "detection_time", "restoration_time", "pfc_stat_history"])?;
     row.needed("detection_time")?;
-    let detection = row.number("detection_time", 100, MAX_DETECTION)?.unwrap_or(MAX_DETECTION);
-    let restoration = match row.number("restoration_time", 100, MAX_RESTORATION)? {
+    let detection = within(row, "detection_time", &DETECTION)?;
+    let detection = detection.unwrap_or(ms(*DETECTION.end()));
+    let restoration = match within(row, "restoration_time", &RESTORATION)? {
         Some(time) => time,
         None => {
             let became = "absent: twice the detection time, as SONiC's command line sets it";

@@ -1,7 +1,7 @@
 //! A proposal as a profile document, its terms and rules in comments.
 
 use super::{Proposal, Sharing, PORTS};
-use crate::headroom::{Formula, Term};
+use crate::headroom::{Formula, Given, Term};
 use holdfast_api::amount::{rate_text, span_text};
 use holdfast_core::profile::Limit;
 use holdfast_core::units::{BitRate, Cells, Nanos};
@@ -104,23 +104,37 @@ fn comments(proposal: &Proposal, out: &mut String) {
     }
 }
 
-/// The formulas that a profile is held against when it is loaded.
+/// What the profile is held against when it is loaded: the formula, and of its conditions those
+/// that aren't as by default.
 fn formula(proposal: &Proposal, out: &mut String) {
     let given = &proposal.request.given;
     let kind = proposal.request.formula;
-    if !matches!(kind, Formula::Ac5p | Formula::Exact | Formula::Cpu) {
-        return;
-    }
     line(out, &format!("\n[formula]\nkind = \"{}\"", kind.name()));
     if kind == Formula::Cpu {
         let span = span_text(given.xoff_reaction.0);
         return line(out, &format!("xoff_reaction = \"{span}\""));
     }
-    if let Some(span) = given.t_loop {
+    if let Some(span) = given.t_loop.filter(|_| matches!(kind, Formula::Ac5p | Formula::Exact)) {
         line(out, &format!("t_loop = \"{}\"", span_text(span.0)));
     }
     if let Some(cable) = given.cable {
         line(out, &format!("cable = \"{cable}\""));
+    }
+    let usual = Given::new(given.speed);
+    if kind == Formula::Ieee && given.interface_delay != usual.interface_delay {
+        line(out, &format!("interface_delay = \"{}\"", span_text(given.interface_delay.0)));
+    }
+    if kind != Formula::Sonic {
+        return;
+    }
+    if given.small_share != usual.small_share {
+        line(out, &format!("small_share = \"{}%\"", given.small_share.percent()));
+    }
+    if given.lossless_mtu != usual.lossless_mtu {
+        line(out, &format!("lossless_mtu = {}", given.lossless_mtu));
+    }
+    if given.gearbox != usual.gearbox {
+        line(out, &format!("gearbox = \"{}B\"", given.gearbox.0));
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use holdfast_api::amount::Distance;
 use holdfast_core::ids::{PgId, QueueId};
 use holdfast_core::profile::{Xoff, Xon};
-use holdfast_core::units::Nanos;
+use holdfast_core::units::{Bytes, Nanos};
 use proptest::prelude::*;
 
 fn looped(gbit: u64, ns: u64) -> Given {
@@ -153,6 +153,28 @@ prop_compose! {
             reverse_frame,
             ..Given::new(BitRate::gigabits(gbit))
         }
+    }
+}
+
+/// What a document is held to when it is loaded is what it was planned by, every key of it.
+#[test]
+fn a_proposal_names_the_formula_it_is_held_to() {
+    let given = Given {
+        cable: Some(Distance(4_000)),
+        mtu: Some(4_096),
+        interface_delay: Nanos(500),
+        small_share: "50%".parse().unwrap(),
+        lossless_mtu: 4_096,
+        gearbox: Bytes(1_024),
+        ..looped(100, 3_000)
+    };
+    for formula in Formula::ALL {
+        let proposal = propose(Request::new(formula, given)).unwrap();
+        let source = Source::new("plan", proposal.document.clone());
+        let plan = resolve(&ProfileDoc::load(&source).unwrap(), &ports(&given, 2)).unwrap();
+        let term = &plan.headroom_terms()[0];
+        assert!(term.terms.starts_with(formula.name()), "{}", term.terms);
+        assert_eq!(term.need, proposal.need.cells, "{}\n{}", term.terms, proposal.document);
     }
 }
 

@@ -1,12 +1,12 @@
 //! What Headroom must be by the formula the profile names (lint B03, H07).
 
 use super::{largest_frame, ProfilePlan};
-use crate::headroom;
+use crate::headroom::{self, Formula, Given, Need};
 use holdfast_api::doc::Finding;
-use holdfast_api::profile_doc::{FormulaDoc, FormulaKind};
+use holdfast_api::profile_doc::{FormulaDoc, FormulaKind, Share};
 use holdfast_core::ids::PgId;
 use holdfast_core::profile::{PortSpec, ProfileSpec};
-use holdfast_core::units::{CellSize, Cells, FrameLen, Nanos};
+use holdfast_core::units::{Bytes, CellSize, Cells, FrameLen, Nanos};
 
 /// The default of `xoff_reaction`, as measured on two shared cores.
 const XOFF_REACTION: Nanos = Nanos::micros(100);
@@ -101,6 +101,12 @@ fn need_of(
         FormulaKind::Ac5p | FormulaKind::Exact => {
             Ok(headroom::exact(port.speed, t_loop(formula)?, length, cell))
         }
+        FormulaKind::Ieee | FormulaKind::Sonic | FormulaKind::Mlx5 => {
+            // SONiC's share of small packets is its own way to count cells, not bytes in flight.
+            let given = Given { small_share: Share::NONE, ..given(formula, port, cell) };
+            let bytes = need_by(formula.kind, &given)?.bytes;
+            Ok(in_frames(bytes, length, cell))
+        }
     }
 }
 
@@ -138,7 +144,47 @@ fn need(
             let (ns, bytes) = (t_loop.0, smallest.0);
             Ok((need, format!("exact: frames of {bytes} B within {ns} ns, one more = {need}")))
         }
+        FormulaKind::Ieee | FormulaKind::Sonic | FormulaKind::Mlx5 => {
+            let need = need_by(formula.kind, &given(formula, port, cell))?;
+            let terms = need.terms.iter().map(|term| format!("{} {}", term.name, term.amount));
+            let terms = terms.collect::<Vec<_>>().join(", ");
+            let text = format!("{}: {terms} = {}", need.formula.name(), need.cells);
+            Ok((need.cells, text))
+        }
     }
+}
+
+/// The conditions of the field's formulas at a port.
+fn given(formula: &FormulaDoc, port: &PortSpec, cell: CellSize) -> Given {
+    let usual = Given::new(port.speed);
+    Given {
+        cell,
+        cable: formula.cable,
+        mtu: Some(port.mtu),
+        interface_delay: formula.interface_delay.map_or(usual.interface_delay, |span| span.0),
+        small_share: formula.small_share.unwrap_or(usual.small_share),
+        lossless_mtu: formula.lossless_mtu.unwrap_or(usual.lossless_mtu),
+        gearbox: formula.gearbox.map_or(usual.gearbox, |bytes| Bytes(bytes.0)),
+        ..usual
+    }
+}
+
+/// The need by one of the field's formulas; what is wrong is said at the document's keys.
+fn need_by(kind: FormulaKind, given: &Given) -> Result<Need, Finding> {
+    let formula = Formula::from(kind);
+    if let Some(what) = formula.lacks(given) {
+        let message = format!("formula {} needs {what}", formula.name());
+        return Err(Finding::new("formula.cable", message, "add cable = \"40m\""));
+    }
+    formula.need(given).map_err(|finding| Finding { key: "formula.kind".to_owned(), ..finding })
+}
+
+/// So many bytes on the wire as frames of `length`, one more that has begun, each in cells of its
+/// own.
+fn in_frames(bytes: Bytes, length: FrameLen, cell: CellSize) -> Cells {
+    let frames = bytes.0.div_ceil(u64::from(length.on_wire().0)).saturating_add(1);
+    let cells = frames.saturating_mul(u64::from(length.to_cells(cell).0));
+    Cells(u32::try_from(cells).unwrap_or(u32::MAX))
 }
 
 /// The loop: what is declared and its cable.

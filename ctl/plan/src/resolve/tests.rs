@@ -200,6 +200,47 @@ fn headroom_below_its_formula_is_refused_and_near_it_noted() {
     assert_eq!(cable.headroom_terms()[0].need, Cells(17));
 }
 
+/// 10G, 40 m, MTU 1500, cells of 256 bytes, worked out by hand:
+///     mlx5   (301 + 86) x 40 + 4,080 = 19,560 B                        77 cells
+///     ieee   4,000 + 34,304 + 2 x 12,160 + 672 bit times = 7,912 B     31
+///     sonic  (1,500 + 505.05 + 819.2 + 4,288) x 4 + 1,024 -> 29 KiB   116; without small packets
+///            x 1 -> 8 KiB                                              32
+/// and as frames of 1086 B, 1110 on the wire, five cells each, one more that has begun:
+///     19,560 B: 18 + 1, 95 cells; 7,912 and 8,192 B: 8 + 1, 45 cells.
+#[test]
+fn headroom_is_held_to_the_fields_formulas() {
+    let with = |headroom: u32, formula: &str| {
+        let text = LAB.replace("headroom = 3072", &format!("headroom = {headroom}"));
+        format!("{text}[formula]\ncable = \"40m\"\n{formula}\n")
+    };
+    for (formula, need, smallest) in [
+        ("kind = \"mlx5\"", 77, 95),
+        ("kind = \"ieee\"", 31, 45),
+        ("kind = \"sonic\"", 116, 45),
+        ("kind = \"sonic\"\nsmall_share = \"0%\"", 32, 45),
+    ] {
+        let term = plan(&with(need, formula)).headroom_terms()[0].clone();
+        assert_eq!((term.need, term.smallest_need), (Cells(need), Cells(smallest)), "{formula}");
+        let error = refused(&with(need - 1, formula), "port.h1.pg.3.headroom");
+        assert_eq!(error.finding.limit, Some(need.to_string()), "{error}");
+        assert!(error.finding.message.contains("cable"), "each term is named: {error}");
+    }
+    // Each of their own keys counts.
+    let need = |formula: &str| plan(&with(3_072, formula)).headroom_terms()[0].need.0;
+    assert!(need("kind = \"ieee\"\ninterface_delay = \"500ns\"") > 31);
+    assert!(need("kind = \"sonic\"\nlossless_mtu = 9000") > 116);
+    assert!(need("kind = \"sonic\"\ngearbox = \"1KiB\"") > 116);
+    for kind in ["ieee", "sonic", "mlx5"] {
+        let error = refused(&format!("{LAB}[formula]\nkind = \"{kind}\"\n"), "formula.cable");
+        assert!(error.finding.message.contains("needs the cable"), "{error}");
+    }
+    let mut odd = facts(false);
+    odd.ports.iter_mut().for_each(|port| port.speed = BitRate::gigabits(300));
+    let error = plan_of(&with(3_072, "kind = \"sonic\""), &odd).unwrap_err();
+    assert_eq!(error.finding.key, "formula.kind", "{error}");
+    assert_eq!(error.finding.value.as_deref(), Some("300G"), "{error}");
+}
+
 #[test]
 fn a_dscp_named_twice_is_refused() {
     let text = format!("{LAB}[maps]\ndscp_to_cos = {{ \"24..31\" = 3, 26 = 0 }}\n");

@@ -45,7 +45,7 @@ struct Marks {
 }
 
 fn marks() -> impl Strategy<Value = Marks> {
-    let xon = (0u32..3_000, 0u32..200, any::<bool>());
+    let xon = (1u32..3_000, 0u32..200, any::<bool>());
     (guaranteed(), limit(), 150u32..2_000, xon, 0usize..3).prop_map(
         |(guaranteed, limit, headroom, (xon, floor, absolute), pool)| Marks {
             guaranteed,

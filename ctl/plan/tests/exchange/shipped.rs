@@ -120,6 +120,39 @@ fn at_the_limit_they_come_back_from_sonic_as_they_were() {
     }
 }
 
+/// SONiC's pfcwd takes detection times of 100 ms to 5 s and restoration times to 60 s.
+#[test]
+fn watchdog_times_that_sonic_does_not_take_are_named() {
+    let lab = profiles().into_iter().find(|path| path.ends_with("azure.toml")).unwrap();
+    let with = |detection: &str, restoration: &str| {
+        let mut doc = for_sonic(load(&lab));
+        let text = format!(
+            "enabled = true\ndetection_time = \"{detection}\"\n\
+             restoration_time = \"{restoration}\"\n"
+        );
+        doc.watchdog = Some(toml::from_str(&text).unwrap());
+        exported(&doc, Format::Sonic)
+    };
+    for (detection, restoration) in [("100ms", "100ms"), ("5s", "60s")] {
+        let text = with(detection, restoration).unwrap().text;
+        assert!(text.contains("PFC_WD"), "{text}");
+    }
+    for detection in ["99ms", "5001ms"] {
+        let wrong = with(detection, "200ms").unwrap_err();
+        let keys: Vec<&str> = wrong.iter().map(|finding| finding.key.as_str()).collect();
+        assert_eq!(keys, ["port.h0.watchdog.detection_time"], "{wrong:?}");
+        assert!(wrong[0].message.contains("pfcwd"), "{wrong:?}");
+    }
+    // No profile has a restoration time that pfcwd doesn't take.
+    for restoration in ["99ms", "60001ms"] {
+        let mut doc = for_sonic(load(&lab));
+        let text = format!("enabled = true\nrestoration_time = \"{restoration}\"\n");
+        doc.watchdog = Some(toml::from_str(&text).unwrap());
+        let error = resolve(&doc, &facts(&doc)).unwrap_err().to_string();
+        assert!(error.contains("100ms..60s"), "{error}");
+    }
+}
+
 fn thresholds(plan: &ProfilePlan) -> Vec<(u8, PgSpec)> {
     let pgs = plan.spec().ports[0].pgs.iter().filter(|(_, pg)| pg.lossless);
     let without_pool = |pg: &PgSpec| PgSpec { pool: Default::default(), ..*pg };

@@ -215,7 +215,7 @@ impl Connection {
 
     /// Tells the client what is wrong, and goodbye.
     pub(crate) fn refuse(&mut self, refusal: Refusal, now: Instant) -> Step {
-        let shape = Shape { head_only: false, close: true };
+        let shape = Shape { head_only: self.input.starts_with(b"HEAD "), close: true };
         self.put(Response::from(&refusal).encode(shape, SystemTime::now()), now);
         self.close();
         Step::Refused(refusal)

@@ -25,3 +25,6 @@ pub(crate) struct Refusal {
     /// What is wrong, and what to do.
     pub error: ErrorBody,
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,7 +116,8 @@ pub(crate) fn read_head(
         request: Request { method, path, query, body: Vec::new() },
         bytes: length,
         length: body_length,
-        keep_alive: keeps_alive(&fields, is_11),
+        // Of HTTP/1.0 each connection has one request: few of its clients want more.
+        keep_alive: is_11 && !says_close(&fields),
         expects_continue: is_11 && expects_continue(&fields)?,
     }))
 }
@@ -223,12 +224,9 @@ fn body_length(fields: &Fields<'_>) -> Result<usize, Refusal> {
     }
 }
 
-fn keeps_alive(fields: &Fields<'_>, is_11: bool) -> bool {
-    let says = |word: &str| {
-        let lists = fields.all("connection").filter_map(|value| core::str::from_utf8(value).ok());
-        lists.flat_map(|list| list.split(',')).any(|item| item.trim().eq_ignore_ascii_case(word))
-    };
-    !says("close") && (is_11 || says("keep-alive"))
+fn says_close(fields: &Fields<'_>) -> bool {
+    let lists = fields.all("connection").filter_map(|value| core::str::from_utf8(value).ok());
+    lists.flat_map(|list| list.split(',')).any(|item| item.trim().eq_ignore_ascii_case("close"))
 }
 
 fn expects_continue(fields: &Fields<'_>) -> Result<bool, Refusal> {

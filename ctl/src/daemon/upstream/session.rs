@@ -16,7 +16,7 @@ use thiserror::Error;
 
 /// A call without an answer for so long has failed, and the connection with it.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(5);
-/// Calls under way at once, those of clients that have gone away included.
+/// Calls under way at once: more than all HTTP connections can make.
 pub(crate) const MAX_CALLS: usize = 256;
 /// Bytes that wait for the switch to read them; the call that exceeds it is refused.
 const MAX_UNSENT: usize = 8 << 20;

@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 /// Until it answers: memory, sockets, links.
@@ -82,6 +82,18 @@ impl Switch {
     /// Its control socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Runs the command line on it and waits for its end.
+    ///
+    /// # Errors
+    /// [`LabError::NoBinary`], [`LabError::Start`].
+    pub fn cli(&self, arguments: &[&str]) -> Result<Output, LabError> {
+        let program = binaries::find(binaries::CLI)?;
+        let mut command = Command::new(&program);
+        command.env("HOLDFAST_SOCKET", &self.socket).args(arguments);
+        let started = command.output();
+        started.map_err(|source| LabError::Start { program: program.display().to_string(), source })
     }
 
     /// Its process.

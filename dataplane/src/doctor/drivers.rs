@@ -1,0 +1,49 @@
+//! What is known of drivers of netdevs.
+
+/// What AF_XDP gets of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Support {
+    /// XDP in the driver, sockets share its memory.
+    ZeroCopy,
+    /// XDP in the driver, frames are copied.
+    Native,
+    /// Nothing is known: generic XDP works with every netdev.
+    Unknown,
+}
+
+/// Drivers whose XDP sockets need no copy.
+const ZERO_COPY: [&str; 6] = ["mlx5_core", "i40e", "ice", "ixgbe", "igc", "stmmac"];
+/// Drivers with XDP, and frames copied.
+const NATIVE: [&str; 12] = [
+    "veth",
+    "tun",
+    "bnxt_en",
+    "ena",
+    "nfp",
+    "qede",
+    "sfc",
+    "mlx4_en",
+    "mvneta",
+    "mvpp2",
+    "hv_netvsc",
+    "vmxnet3",
+];
+/// Drivers of NICs whose firmware may keep MAC control frames to itself, either way: they have to
+/// be tried.
+const SWALLOW_MAC_CONTROL: [&str; 3] = ["i40e", "ice", "ixgbe"];
+
+/// What is known of a driver.
+pub(super) fn support(driver: &str) -> Support {
+    if ZERO_COPY.contains(&driver) {
+        Support::ZeroCopy
+    } else if NATIVE.contains(&driver) {
+        Support::Native
+    } else {
+        Support::Unknown
+    }
+}
+
+/// Whether its NICs may swallow or filter frames of type 0x8808, so PFC doesn't get through.
+pub(super) fn may_swallow_pfc(driver: &str) -> bool {
+    SWALLOW_MAC_CONTROL.contains(&driver)
+}
