@@ -243,6 +243,11 @@ pub(crate) enum Show {
     /// Example: holdfast show pfc h1
     #[command(verbatim_doc_comment)]
     Pfc(OnPort),
+    /// Watchdogs: storms of queues that a peer pauses without end, and what is done about them.
+    ///
+    /// Example: holdfast show watchdog h2
+    #[command(verbatim_doc_comment)]
+    Watchdog(OnQueue),
     /// ECN marking: the lines and what they did.
     ///
     /// Example: holdfast show ecn h2

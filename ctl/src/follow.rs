@@ -74,7 +74,7 @@ fn kinds(arguments: &TraceArguments) -> (Vec<EventKind>, Vec<EventKind>) {
     }
     let mut kinds = record.clone();
     if arguments.edges || kinds.is_empty() {
-        kinds.extend([EventKind::Edge, EventKind::RxBacklog]);
+        kinds.extend([EventKind::Edge, EventKind::RxBacklog, EventKind::Storm]);
     }
     (kinds, record)
 }
@@ -123,6 +123,10 @@ fn line(event: &Event) -> String {
             let what = if *paused { "begins" } else { "ends" };
             let stamp = stamp(*time_ns, port);
             format!("{stamp} pause by RX backlog {what}, priorities {}", list(priorities))
+        }
+        Event::Storm { time_ns, port, queues, begins } => {
+            let what = if *begins { "begins" } else { "is over" };
+            format!("{} storm {what}, queues {}", stamp(*time_ns, port), list(queues))
         }
         Event::PfcOut { time_ns, port, priorities, quanta } => {
             format!("{} PFC out {}", stamp(*time_ns, port), times(priorities, quanta))

@@ -29,6 +29,7 @@ pub(crate) fn show(target: &Target, what: &Show) -> Result<(), CommandError> {
         }
         Show::Queue(on) => answer(target, Call::ShowQueue(on.into()), account::queues),
         Show::Pfc(on) => answer(target, Call::ShowPfc(on.into()), pfc::pfc),
+        Show::Watchdog(on) => answer(target, Call::ShowWatchdog(on.into()), pfc::watchdog),
         Show::Ecn(on) => answer(target, Call::ShowEcn(on.into()), account::ecn),
         Show::Buffer => answer(target, Call::ShowBuffer(ShowBuffer {}), account::buffer),
         Show::Fdb { port, vlan } => fdb(target, port.as_deref(), *vlan),

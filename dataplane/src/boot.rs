@@ -68,7 +68,7 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
     let mtus = mtus.collect::<Result<Vec<u16>, Failure>>()?;
     let mtu_of = |n: usize| mtus.get(n).copied();
     let plan = config.plan(mtu_of)?;
-    let notes: Vec<String> = config.notes.iter().cloned().chain(control::notes_on(&plan)).collect();
+    let notes: Vec<String> = config.notes.iter().chain(plan.notes()).cloned().collect();
     notes.iter().for_each(|note| log::warn!("profile {}: {note}", config.profile.name));
     let profile = Arc::new(Profile::new(1, plan.spec().clone())?);
     let shedding = Shedding::new(opened.iter().map(|port| port.guard.lossless().clone()));

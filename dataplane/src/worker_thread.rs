@@ -3,7 +3,7 @@
 
 use crate::mailbox::{Doorbell, Mailbox};
 use crate::publication::Publication;
-use holdfast_core::ids::{PerPort, PortId, MAX_PORTS};
+use holdfast_core::ids::{PerPort, PortId, QueueId, QueueSet, MAX_PORTS};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::{Port, Reaction};
 use holdfast_core::units::{Nanos, Time};
@@ -52,13 +52,17 @@ pub struct WorkerStats {
     pub losses: PerPort<PortLosses>,
 }
 
-/// What a port has lost, at most [`LOSSES_EVERY`] old.
+/// What a port has lost, and its storms, at most [`LOSSES_EVERY`] old.
 #[derive(Debug, Default)]
 pub struct PortLosses {
     /// Frames that the kernel lost.
     pub overrun: AtomicU64,
     /// Lossless frames lost.
     pub violations: AtomicU64,
+    /// Storms detected, all queues together.
+    pub storms: AtomicU64,
+    /// The queues that are stormed now, one bit each.
+    pub stormed: AtomicU64,
 }
 
 impl Default for WorkerStats {
@@ -177,6 +181,16 @@ impl WorkerThread {
                 let (told, counters) = (&self.stats.losses[id], port.counters());
                 told.overrun.store(counters.receive_overrun, Ordering::Relaxed);
                 told.violations.store(counters.lossless_violations, Ordering::Relaxed);
+                let watches = QueueId::all().map(|queue| (queue, port.watchdog(queue)));
+                let (mut storms, mut stormed) = (0, QueueSet::EMPTY);
+                for (queue, watch) in watches {
+                    storms += watch.detections();
+                    if watch.is_stormed() {
+                        stormed = stormed.or(QueueSet::only(queue));
+                    }
+                }
+                told.storms.store(storms, Ordering::Relaxed);
+                told.stormed.store(u64::from(stormed.0), Ordering::Relaxed);
             }
         }
     }

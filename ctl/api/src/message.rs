@@ -19,7 +19,7 @@ mod profile;
 pub use account::{
     BufferReply, EcnReply, EcnStatus, EgressUse, IngressUse, PgReply, PgStatus, PgThresholds,
     PgWatermark, PoolPg, PoolStatus, PoolWatermark, QueueReply, QueueStatus, QueueWatermark,
-    Segments, WatermarkReply, Watermarks, WredView,
+    Segments, WatchdogReply, WatchdogStatus, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
     Apply, Call, Effect, Events, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter,
@@ -34,7 +34,7 @@ pub use port::{
     PortStatus, PortsReply, SegmentReply, SetReply, WorkerStatus, XdpMode,
 };
 pub use profile::{
-    service_name, ApplyReply, PgView, PoolView, ProfilePort, ProfileReply, QueueView,
+    service_name, ApplyReply, PgView, PoolView, ProfilePort, ProfileReply, QueueView, WatchdogView,
 };
 
 /// The version of the protocol; a request of another is refused (SPEC 11).

@@ -405,6 +405,9 @@ pub struct WatchdogDoc {
     pub restoration_time: Option<Span>,
     /// What is done; default `drop`.
     pub action: Option<WatchdogActionDoc>,
+    /// Whether storms that repeat within 60 s double the restoration time, up to 8 x; default
+    /// true.
+    pub back_off: Option<bool>,
 }
 
 /// What differs at one port.

@@ -25,4 +25,4 @@ mod resolve;
 
 pub use error::PlanError;
 pub use facts::{PortFacts, SwitchFacts};
-pub use resolve::{budget, resolve, HeadroomTerm, ProfilePlan, WatchdogPlan};
+pub use resolve::{budget, resolve, HeadroomTerm, ProfilePlan};

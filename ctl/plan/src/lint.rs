@@ -6,7 +6,7 @@
 //! (`fold`). Errors block: [`crate::resolve`] and [`crate::edit`] refuse a profile with the first
 //! of them.
 
-use crate::resolve::{assemble, HeadroomTerm, ProfilePlan, WatchdogPlan, SMALLEST_LOSSLESS};
+use crate::resolve::{assemble, HeadroomTerm, ProfilePlan, SMALLEST_LOSSLESS};
 use crate::SwitchFacts;
 use holdfast_api::doc::{DocError, Finding};
 use holdfast_api::profile_doc::{ProfileDoc, DSCP_FIX, SLOT_FIX};
@@ -66,7 +66,6 @@ pub(crate) fn plan(plan: &ProfilePlan, options: Options) -> Report {
         spec: plan.spec(),
         names: plan.port_names(),
         terms: plan.headroom_terms(),
-        watchdogs: Some(plan.watchdogs()),
         smallest: plan.smallest_lossless_frame(),
         rx_ring: Some(plan.rx_ring()),
         queues_at_once: options.queues_at_once.max(1),
@@ -83,7 +82,6 @@ pub(crate) fn refuse(spec: &ProfileSpec, names: &[String]) -> Result<(), Finding
         spec,
         names,
         terms: &[],
-        watchdogs: None,
         smallest: FrameLen(SMALLEST_LOSSLESS),
         rx_ring: None,
         queues_at_once: 1,
@@ -116,8 +114,6 @@ struct Subject<'a> {
     names: &'a [String],
     /// Headroom against the formula; empty without one, and in a live change.
     terms: &'a [HeadroomTerm],
-    /// `None` where they aren't known: a live change doesn't touch them.
-    watchdogs: Option<&'a [Option<WatchdogPlan>]>,
     smallest: FrameLen,
     /// `None` where it isn't known.
     rx_ring: Option<u32>,

@@ -124,6 +124,7 @@ impl<'a> PortDocs<'a> {
             detection_time: over.detection_time.or(shared.detection_time),
             restoration_time: over.restoration_time.or(shared.restoration_time),
             action: over.action.or(shared.action),
+            back_off: over.back_off.or(shared.back_off),
         };
         Some(both)
     }

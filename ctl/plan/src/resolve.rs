@@ -21,7 +21,6 @@ use holdfast_core::units::{CellSize, Cells, FrameLen};
 pub(crate) mod formula;
 mod pacing;
 pub use formula::HeadroomTerm;
-pub use pacing::WatchdogPlan;
 pub(crate) use pacing::RX_BACKLOG_MARK;
 
 /// The smallest lossless frame of the shipped profiles (AC5P): a RoCE path MTU of 1024.
@@ -34,7 +33,6 @@ pub struct ProfilePlan {
     names: Vec<String>,
     notes: Vec<String>,
     terms: Vec<HeadroomTerm>,
-    watchdogs: Vec<Option<WatchdogPlan>>,
     smallest_lossless: FrameLen,
     rx_ring: u32,
 }
@@ -66,15 +64,6 @@ impl ProfilePlan {
     /// Headroom of each lossless PG against its formula; empty without a formula.
     pub fn headroom_terms(&self) -> &[HeadroomTerm] {
         &self.terms
-    }
-
-    /// What the watchdog of a port, by the number of its id, shall do; `None` for none.
-    pub fn watchdog(&self, port: usize) -> Option<WatchdogPlan> {
-        self.watchdogs.get(port).copied().flatten()
-    }
-
-    pub(crate) fn watchdogs(&self) -> &[Option<WatchdogPlan>] {
-        &self.watchdogs
     }
 
     pub(crate) const fn rx_ring(&self) -> u32 {
@@ -158,7 +147,6 @@ pub(crate) fn assemble(
         spec: sized(doc, spec, &drafts).map_err(one)?,
         notes: Vec::new(),
         terms: Vec::new(),
-        watchdogs: Vec::new(),
         smallest_lossless: smallest_lossless(doc).map_err(one)?,
         rx_ring: facts.rx_ring,
         names,
@@ -166,10 +154,6 @@ pub(crate) fn assemble(
     for draft in &drafts {
         let port = finish(draft, &plan.spec, facts.rx_ring, &mut errors);
         plan.spec.ports.extend(port);
-        match pacing::watchdog(&draft.docs, &draft.facts.name) {
-            Ok(watchdog) => plan.watchdogs.push(watchdog),
-            Err(finding) => errors.push(finding.into()),
-        }
     }
     if !errors.is_empty() {
         return Err(errors);
@@ -334,6 +318,7 @@ fn finish(
     let facts = draft.facts;
     let pacing = keep(pacing::pacing(&draft.docs, facts), errors);
     let pfc = keep(pacing::pfc(&draft.docs, facts, &draft.pgs, rx_ring), errors);
+    let watchdog = keep(pacing::watchdog(&draft.docs, &facts.name), errors);
     let (tx_inflight, catch_up) = pacing?;
     let complete = queues.len() == QueueId::COUNT;
     Some(PortSpec {
@@ -345,6 +330,7 @@ fn finish(
         pfc: pfc?,
         tx_inflight,
         catch_up,
+        watchdog: watchdog?,
     })
 }
 

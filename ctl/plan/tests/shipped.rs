@@ -72,7 +72,7 @@ fn the_10g_lab_profile_has_the_published_numbers() {
     );
     assert_eq!(spec.ports[0].pfc.quanta.0, 65_535);
     assert_eq!(spec.ports[0].tx_inflight, 12_500);
-    assert!(plan.watchdog(0).is_none());
+    assert!(plan.spec().ports[0].watchdog.is_none());
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn the_samples_are_one_switch() {
     let facts = SwitchFacts::new(&switch, |_| 1500);
     let plan = resolve(&doc, &facts).unwrap_or_else(|e| panic!("{}", source.locate(e.into())));
     plan.profile(1).unwrap();
-    assert!(plan.watchdog(0).is_none());
-    assert!(plan.watchdog(1).is_some());
+    assert!(plan.spec().ports[0].watchdog.is_none());
+    assert!(plan.spec().ports[1].watchdog.is_some());
 }
 
 #[test]

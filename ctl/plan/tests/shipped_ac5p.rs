@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_api::doc::Source;
-use holdfast_api::profile_doc::{ProfileDoc, WatchdogActionDoc};
+use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_core::ids::{Cos, Dscp, PgId, QueueId};
+use holdfast_core::profile::WatchdogAction;
 use holdfast_core::profile::{Limit, PgSpec, QueueSpec, Service, Xoff, Xon};
 use holdfast_core::units::{Alpha, BitRate, Cells, FrameLen, Nanos, Prob16};
 use holdfast_plan::headroom::{exact_behind_a_frame, Formula, Given, REVERSE_FRAME};
@@ -103,10 +104,10 @@ fn the_rest_of_an_ac5p_profile() {
         assert_eq!(queue(&plan, 0).limit, Alpha::new(1).map(Limit::Dynamic));
         let fifth = queue(&plan, 3).wred.unwrap().pmax;
         assert!(fifth.units().abs_diff(Prob16::ONE.units() / 5) <= 1, "{name}: {fifth:?}");
-        let watchdog = plan.watchdog(0).unwrap();
+        let watchdog = plan.spec().ports[0].watchdog.unwrap();
         let times = [watchdog.detection_time, watchdog.restoration_time];
         assert_eq!(times, [Nanos::millis(200); 2]);
-        assert_eq!(watchdog.action, WatchdogActionDoc::Drop);
+        assert_eq!(watchdog.action, WatchdogAction::Drop);
         assert_eq!(plan.smallest_lossless_frame(), FrameLen(1_086));
         let total = 16 * (36 + headroom) + 23_437 + 3_906;
         assert_eq!(spec.total, Cells(total), "{name}");

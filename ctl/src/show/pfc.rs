@@ -1,7 +1,7 @@
 //! PFC per priority, and how fast XOFF gets out.
 
 use crate::layout::{list, table, time};
-use holdfast_api::message::{Histogram, PfcDirection, PfcPort, PfcReply};
+use holdfast_api::message::{Histogram, PfcDirection, PfcPort, PfcReply, WatchdogReply};
 
 pub(super) fn pfc(reply: &PfcReply) -> String {
     let mut out = String::new();
@@ -10,6 +10,44 @@ pub(super) fn pfc(reply: &PfcReply) -> String {
     }
     out.push_str(&histogram(&reply.xoff_reaction));
     out
+}
+
+pub(super) fn watchdog(reply: &WatchdogReply) -> String {
+    if reply.queues.is_empty() {
+        return "No watchdog: the profile has no [watchdog] section, or no PFC.\n".to_owned();
+    }
+    let headings = [
+        "port",
+        "queue",
+        "state",
+        "for",
+        "detects after",
+        "restores after",
+        "does",
+        "storms",
+        "restored",
+        "dropped",
+    ];
+    let mut rows = table(headings, 3);
+    for queue in &reply.queues {
+        let (state, span) = match queue.stormed {
+            true => ("STORM", time(queue.stormed_ns)),
+            false => ("calm", "-".to_owned()),
+        };
+        rows.add_row([
+            queue.port.clone(),
+            queue.queue.to_string(),
+            state.to_owned(),
+            span,
+            time(queue.watchdog.detection_ns),
+            time(queue.restoration_ns),
+            queue.watchdog.action.clone(),
+            queue.detected.to_string(),
+            queue.restored.to_string(),
+            queue.dropped_frames.to_string(),
+        ]);
+    }
+    format!("{rows}\n")
 }
 
 fn port_text(port: &PfcPort) -> String {

@@ -59,6 +59,12 @@ blocks! {
         ce_passed: u64,
         /// Frames with copies, that are never marked.
         mark_skipped: u64,
+        /// Storms that its watchdog detected.
+        storms_detected: u64,
+        /// Storms that ended.
+        storms_restored: u64,
+        /// Whether one lasts.
+        stormed: bool,
     }
 
     /// PFC of one priority in one direction.

@@ -54,23 +54,12 @@ impl Keeper {
     }
 }
 
-/// What there is to say of a profile, one sentence each: the planner's warnings, and what this
-/// switch doesn't obey.
-pub(crate) fn notes_on(plan: &ProfilePlan) -> Vec<String> {
-    let mut notes = plan.notes().to_vec();
-    if (0..plan.port_names().len()).any(|port| plan.watchdog(port).is_some()) {
-        let text = "the profile's watchdog keys are checked, but this release has no watchdog";
-        notes.push(text.to_owned());
-    }
-    notes
-}
-
 impl<P: PortIo + 'static> Console<P> {
     pub(super) fn apply(&mut self, call: &Apply) -> Answer {
         let plan = self.plan(call)?;
         let next = plan.profile(self.generation + 1)?;
         stays(self.board.profile.spec(), next.spec())?;
-        let (names, notes) = (self.board.port_names(), notes_on(&plan));
+        let (names, notes) = (self.board.port_names(), plan.notes().to_vec());
         let old = ProfileReply::new(&self.board.profile, &names, Vec::new());
         let new = ProfileReply::new(&next, &names, Vec::new());
         let mut answer = ApplyReply {

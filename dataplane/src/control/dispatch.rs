@@ -102,6 +102,11 @@ impl<P: PortIo + 'static> Console<P> {
                 let workers = self.read(None)?;
                 reply(&report::buffer_reply(self.view(&workers)))
             }
+            Call::ShowWatchdog(QueueFilter { port, queue }) => {
+                let queue = queue_if(*queue)?;
+                let workers = self.read(self.port_if(port.as_ref())?)?;
+                reply(&report::watchdog_reply(self.view(&workers), queue))
+            }
             Call::ShowFdb(query) => self.fdb(query),
             Call::Segment(_) => self.published.hand_over().and_then(|(told, _)| reply(&told)),
             Call::ShowProfile(_) => {

@@ -20,7 +20,7 @@ mod witness;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::{notes_on, Applying, Keeper};
+pub(crate) use apply::{Applying, Keeper};
 pub(crate) use console::Console;
 pub(crate) use journal::Moment;
 pub(crate) use listener::{Listener, GROUP};

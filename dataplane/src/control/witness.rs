@@ -12,7 +12,7 @@ use holdfast_api::log_lines::{logged, Throttle};
 use holdfast_api::message::{
     Apply, ApplyReply, By, Call, DownReason, ErrorBody, Occurrence, ProfileReply, SetReply,
 };
-use holdfast_core::ids::PortId;
+use holdfast_core::ids::{PortId, QueueSet};
 use holdfast_core::io::PortIo;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_xsk::LinkEvent;
@@ -61,6 +61,8 @@ pub(crate) struct Witness {
     links: Receiver<LinkNews>,
     /// Receive overruns and lossless violations, by port.
     losses: Vec<[Told; 2]>,
+    /// Storms by port: how many were told, and of which queues.
+    storms: Vec<(u64, QueueSet)>,
     /// A worker that didn't answer the call that is being answered.
     silent: Cell<Option<WorkerSilent>>,
     /// Entries of silent workers.
@@ -70,8 +72,9 @@ pub(crate) struct Witness {
 impl Witness {
     /// Nothing has happened yet; `links` is where the link watcher tells.
     pub(crate) fn new(links: Receiver<LinkNews>) -> Self {
-        let (losses, silent, silences) = (Vec::new(), Cell::new(None), Throttle::new());
-        Self { journal: Journal::new(), links, losses, silent, silences }
+        let (silent, silences) = (Cell::new(None), Throttle::new());
+        let (losses, storms) = (Vec::new(), Vec::new());
+        Self { journal: Journal::new(), links, losses, storms, silent, silences }
     }
 
     pub(super) const fn journal(&self) -> &Journal {
@@ -108,6 +111,27 @@ impl<P: PortIo + 'static> Console<P> {
     pub(super) fn notice(&mut self) {
         self.notice_links();
         self.notice_losses();
+        self.notice_storms();
+    }
+
+    fn notice_storms(&mut self) {
+        let ports: Vec<PortId> = self.board.topology.ports().map(|(port, _)| port).collect();
+        self.witness.storms.resize(ports.len(), Default::default());
+        for (number, id) in ports.into_iter().enumerate() {
+            let total = self.lost(id, |losses| &losses.storms);
+            let now = QueueSet(self.lost(id, |losses| &losses.stormed) as u8);
+            let Some(told) = self.witness.storms.get_mut(number) else { continue };
+            let (before, port) = (*told, self.board.port_name(id));
+            *told = (total, now);
+            if total > before.0 {
+                let queues = numbers(QueueSet(now.0 & !before.1 .0));
+                self.record(Occurrence::StormBegan { port: port.clone(), queues, total });
+            }
+            let ended = QueueSet(before.1 .0 & !now.0);
+            if !ended.is_empty() {
+                self.record(Occurrence::StormEnded { port, queues: numbers(ended) });
+            }
+        }
     }
 
     /// Writes down that a worker didn't answer the call that has just ended.
@@ -236,6 +260,10 @@ impl<P: PortIo + 'static> Console<P> {
             _ => Occurrence::ChangeRefused { by, call: call.name().to_owned(), error, left_out },
         })
     }
+}
+
+fn numbers(queues: QueueSet) -> Vec<u8> {
+    queues.iter().map(|queue| queue.number()).collect()
 }
 
 fn read<T: DeserializeOwned>(answer: &Value) -> Option<T> {

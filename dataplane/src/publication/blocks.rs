@@ -72,6 +72,7 @@ fn pg_block<P>(mmu: &Mmu, profile: &Profile, port: &Port<P>, pg: PgId) -> PgBloc
 
 fn queue_block<P>(port: &Port<P>, id: QueueId) -> QueueBlock {
     let (account, counters) = (port.queue(id).account(), &port.counters().queues[id]);
+    let watch = port.watchdog(id);
     QueueBlock {
         occupancy: count(account.occupancy()),
         watermark: count(account.watermark(View::Persistent)),
@@ -80,6 +81,9 @@ fn queue_block<P>(port: &Port<P>, id: QueueId) -> QueueBlock {
         marked: counters.marked,
         ce_passed: counters.ce_passed,
         mark_skipped: counters.mark_skipped,
+        storms_detected: watch.detections(),
+        storms_restored: watch.restorations(),
+        stormed: watch.is_stormed(),
     }
 }
 

@@ -134,6 +134,7 @@ const fn kind_of(kind: &EventKind) -> ApiKind {
     match kind {
         EventKind::Edge(_) => ApiKind::Edge,
         EventKind::RxBacklog(..) => ApiKind::RxBacklog,
+        EventKind::Storm(..) => ApiKind::Storm,
         EventKind::PfcOut { .. } => ApiKind::PfcOut,
         EventKind::PfcIn { .. } => ApiKind::PfcIn,
         EventKind::Mark { .. } => ApiKind::Mark,
@@ -152,6 +153,10 @@ fn api_event(board: &Board, event: &Event) -> ApiEvent {
         EventKind::Edge(edge) => api_edge(time_ns, port, &edge),
         EventKind::RxBacklog(priorities, paused) => {
             ApiEvent::RxBacklog { time_ns, port, priorities: numbers(priorities), paused }
+        }
+        EventKind::Storm(queues, begins) => {
+            let queues = queues.iter().map(|queue| queue.number()).collect();
+            ApiEvent::Storm { time_ns, port, queues, begins }
         }
         EventKind::PfcOut { enable, quanta } => {
             ApiEvent::PfcOut { time_ns, port, priorities: numbers(enable), quanta }
@@ -194,7 +199,7 @@ fn api_edge(time_ns: u64, port: String, edge: &Edge) -> ApiEvent {
 /// The kinds that a mask records.
 fn kinds_of(mask: TraceMask) -> Vec<ApiKind> {
     let masks = [
-        (TraceMask::EDGES, &[ApiKind::Edge, ApiKind::RxBacklog][..]),
+        (TraceMask::EDGES, &[ApiKind::Edge, ApiKind::RxBacklog, ApiKind::Storm][..]),
         (TraceMask::PFC, &[ApiKind::PfcOut, ApiKind::PfcIn]),
         (TraceMask::MARKS, &[ApiKind::Mark]),
         (TraceMask::DROPS, &[ApiKind::Drop]),
@@ -205,7 +210,7 @@ fn kinds_of(mask: TraceMask) -> Vec<ApiKind> {
 /// The mask that records these kinds; edges always.
 pub(crate) fn mask_of(kinds: &[ApiKind]) -> TraceMask {
     kinds.iter().fold(TraceMask::EDGES, |mask, kind| match kind {
-        ApiKind::Edge | ApiKind::RxBacklog => mask,
+        ApiKind::Edge | ApiKind::RxBacklog | ApiKind::Storm => mask,
         ApiKind::PfcOut | ApiKind::PfcIn => mask.with(TraceMask::PFC),
         ApiKind::Mark => mask.with(TraceMask::MARKS),
         ApiKind::Drop => mask.with(TraceMask::DROPS),

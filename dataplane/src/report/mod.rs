@@ -16,6 +16,7 @@ mod queues;
 mod reading;
 mod ring_reading;
 mod stations;
+mod storms;
 mod watermarks;
 
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub(crate) use queues::{ecn_reply, queue_reply};
 pub(crate) use reading::{PortReading, QueueReading, WorkerReading};
 pub(crate) use ring_reading::{live_rings, PortFacts, RingReading};
 pub(crate) use stations::{fdb_reply, FdbQuery};
+pub(crate) use storms::watchdog_reply;
 pub(crate) use watermarks::{watermark_reply, Choice, WatermarkQuery};

@@ -7,6 +7,7 @@ use holdfast_core::counters::PortCounters;
 use holdfast_core::ids::{PerPg, PerPriority, PerQueue, PgId, PortId, Priority, QueueId, WorkerId};
 use holdfast_core::io::{FramePool, PortIo};
 use holdfast_core::mmu::View as PeakView;
+use holdfast_core::pfc::watchdog::QueueWatch;
 use holdfast_core::pfc::{PauseCause, PauseCounts};
 use holdfast_core::port::{Port, Reaction};
 use holdfast_core::profile::Profile;
@@ -61,7 +62,7 @@ pub(crate) struct PortReading {
 }
 
 /// One egress queue at one instant.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct QueueReading {
     /// Whether a received pause stops it.
     pub(crate) paused: bool,
@@ -75,6 +76,8 @@ pub(crate) struct QueueReading {
     pub(crate) persistent_peak: Cells,
     /// The averaged depth that WRED goes by.
     pub(crate) average: Cells,
+    /// Its watchdog.
+    pub(crate) watch: QueueWatch,
 }
 
 /// PFC of one priority at one instant.
@@ -164,6 +167,7 @@ impl QueueReading {
             user_peak: account.watermark(PeakView::User),
             persistent_peak: account.watermark(PeakView::Persistent),
             average: queue.averaged_depth(),
+            watch: port.watchdog(id).clone(),
         }
     }
 }

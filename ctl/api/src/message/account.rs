@@ -1,6 +1,7 @@
 //! Replies about PGs, queues, marking, pools and watermarks. All sizes and levels in cells.
 
 use super::port::DropCounts;
+use super::profile::WatchdogView;
 use holdfast_core::profile::{MarkAt, NotEct, WredSpec};
 use serde::{Deserialize, Serialize};
 
@@ -314,4 +315,35 @@ pub struct PoolWatermark {
     pub pool: String,
     /// Highest lent.
     pub watermark: Watermarks<u32>,
+}
+
+/// The answer to `show_watchdog`: the queues that pauses can stop at ports with a watchdog.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchdogReply {
+    /// In the order of ports and queues.
+    pub queues: Vec<WatchdogStatus>,
+}
+
+/// One watched queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchdogStatus {
+    /// The port.
+    pub port: String,
+    /// The queue.
+    pub queue: u8,
+    /// What is watched for, and what is done.
+    pub watchdog: WatchdogView,
+    /// Whether a storm lasts.
+    pub stormed: bool,
+    /// For how long by now, ns; 0 without a storm.
+    pub stormed_ns: u64,
+    /// The time without a pause after which this storm is over: longer for one that repeats; the
+    /// configured one without a storm.
+    pub restoration_ns: u64,
+    /// Storms that began.
+    pub detected: u64,
+    /// Storms that ended.
+    pub restored: u64,
+    /// Frames dropped because of storms.
+    pub dropped_frames: u64,
 }

@@ -71,6 +71,8 @@ calls! {
     ShowEcn(QueueFilter) => Reads "show_ecn",
     /// Pools with the limit of each PG beside them -> [`super::BufferReply`].
     ShowBuffer(ShowBuffer) => Reads "show_buffer",
+    /// Storms of the queues that a watchdog watches -> [`super::WatchdogReply`].
+    ShowWatchdog(QueueFilter) => Reads "show_watchdog",
     /// A page of the forwarding database -> [`super::FdbReply`].
     ShowFdb(ShowFdb) => Reads "show_fdb",
     /// The profile in force, in cells -> [`super::ProfileReply`].

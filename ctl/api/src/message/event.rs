@@ -10,6 +10,8 @@ pub enum EventKind {
     Edge,
     /// A pause by receive backlog began or ended (SPEC 4.3); always recorded.
     RxBacklog,
+    /// A storm began or is over (SPEC 8); always recorded.
+    Storm,
     /// A PFC frame sent.
     PfcOut,
     /// A PFC frame received.
@@ -82,6 +84,17 @@ pub enum Event {
         /// Whether it began.
         paused: bool,
     },
+    /// A storm began or is over (SPEC 8).
+    Storm {
+        /// When.
+        time_ns: u64,
+        /// The port.
+        port: String,
+        /// Its queues: one event for all that storm at once.
+        queues: Vec<u8>,
+        /// Whether it began.
+        begins: bool,
+    },
     /// A PFC frame sent.
     PfcOut {
         /// When.
@@ -140,6 +153,7 @@ impl Event {
         match self {
             Self::Edge { .. } => EventKind::Edge,
             Self::RxBacklog { .. } => EventKind::RxBacklog,
+            Self::Storm { .. } => EventKind::Storm,
             Self::PfcOut { .. } => EventKind::PfcOut,
             Self::PfcIn { .. } => EventKind::PfcIn,
             Self::Mark { .. } => EventKind::Mark,

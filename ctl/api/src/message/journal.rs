@@ -239,6 +239,22 @@ pub enum Occurrence {
         /// Frames since the start.
         total: u64,
     },
+    /// A peer paused queues without end (SPEC 8). Times to the nanosecond are the trace's.
+    StormBegan {
+        /// The port.
+        port: String,
+        /// Its stormed queues.
+        queues: Vec<u8>,
+        /// Storms of this port since the start.
+        total: u64,
+    },
+    /// It is over.
+    StormEnded {
+        /// The port.
+        port: String,
+        /// The queues that go on.
+        queues: Vec<u8>,
+    },
     /// A worker didn't answer in time; the call failed.
     WorkerSilent {
         /// Which one.
@@ -267,6 +283,7 @@ impl Occurrence {
             Self::PortDown { reason: DownReason::NetdevGone, .. }
             | Self::ReceiveOverrun { .. }
             | Self::LosslessViolation { .. }
+            | Self::StormBegan { .. }
             | Self::WorkerSilent { .. } => Severity::Error,
             Self::ProfileApplied { not_kept: Some(_), .. }
             | Self::LastGood { .. }
@@ -290,6 +307,8 @@ impl Occurrence {
             | Self::PortHeld { port, .. }
             | Self::PortReleased { port, .. }
             | Self::ReceiveOverrun { port, .. }
+            | Self::StormBegan { port, .. }
+            | Self::StormEnded { port, .. }
             | Self::LosslessViolation { port, .. } => format!("port {port}"),
             Self::LinkNewsLost { port } => {
                 port.as_ref().map_or_else(|| "ports".to_owned(), |port| format!("port {port}"))
@@ -351,6 +370,10 @@ impl Occurrence {
             Self::LosslessViolation { frames, total, .. } => {
                 format!("{frames} lossless frames were lost; {total} in all")
             }
+            Self::StormBegan { queues, total, .. } => {
+                format!("its peer pauses without end: storm of queues {queues:?}; {total} in all")
+            }
+            Self::StormEnded { queues, .. } => format!("the storm of queues {queues:?} is over"),
             Self::WorkerSilent { waited_ns, left_out, .. } => {
                 let ms = waited_ns / 1_000_000;
                 format!("didn't answer within {ms} ms{}", also(*left_out))

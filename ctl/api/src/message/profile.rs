@@ -4,7 +4,8 @@ use super::account::WredView;
 use super::port::ClassMapsView;
 use crate::last_good::sha256;
 use holdfast_core::profile::{
-    ClassMaps, Limit, PgSpec, PortSpec, Profile, QueueSpec, Resume, Service, Trust, Xoff, Xon,
+    ClassMaps, Limit, PgSpec, PortSpec, Profile, QueueSpec, Resume, Service, Trust, WatchdogAction,
+    WatchdogSpec, Xoff, Xon,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,12 +89,43 @@ pub struct ProfilePort {
     pub tx_inflight: u32,
     /// How late it may be and still catch up, ns.
     pub catch_up_ns: u64,
+    /// Its watchdog; `null` for none.
+    pub watchdog: Option<WatchdogView>,
     /// Classification.
     pub maps: ClassMapsView,
     /// The eight PGs.
     pub pgs: Vec<PgView>,
     /// The eight queues.
     pub queues: Vec<QueueView>,
+}
+
+/// A watchdog as configured (SPEC 8).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchdogView {
+    /// Paused and stalled for so long is a storm, ns.
+    pub detection_ns: u64,
+    /// It is over after so long without a pause, ns.
+    pub restoration_ns: u64,
+    /// `drop`, `forward` or `alert`.
+    pub action: String,
+    /// Whether storms that repeat double the restoration time.
+    pub back_off: bool,
+}
+
+impl From<&WatchdogSpec> for WatchdogView {
+    fn from(spec: &WatchdogSpec) -> Self {
+        let action = match spec.action {
+            WatchdogAction::Drop => "drop",
+            WatchdogAction::Forward => "forward",
+            WatchdogAction::Alert => "alert",
+        };
+        Self {
+            detection_ns: spec.detection_time.0,
+            restoration_ns: spec.restoration_time.0,
+            action: action.to_owned(),
+            back_off: spec.back_off,
+        }
+    }
 }
 
 /// A PG as configured.
@@ -244,6 +276,7 @@ fn port_view(name: String, port: &PortSpec, pools: &[&str]) -> ProfilePort {
         rx_backlog_mark: port.pfc.rx_backlog_mark,
         tx_inflight: port.tx_inflight,
         catch_up_ns: port.catch_up.0,
+        watchdog: port.watchdog.as_ref().map(WatchdogView::from),
         maps: (&port.maps).into(),
         pgs: port.pgs.iter().map(|(pg, spec)| pg_view(pg.number(), spec, pools)).collect(),
         queues: port.queues.iter().map(|(queue, spec)| queue_view(queue.number(), spec)).collect(),

@@ -28,6 +28,7 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::ShowPfc(_) => same::<PfcReply>(ok),
         Call::ShowEcn(_) => same::<EcnReply>(ok),
         Call::ShowBuffer(_) => same::<BufferReply>(ok),
+        Call::ShowWatchdog(_) => same::<WatchdogReply>(ok),
         Call::ShowFdb(_) => same::<FdbReply>(ok),
         Call::ShowProfile(_) => same::<ProfileReply>(ok),
         Call::Segment(_) => same::<SegmentReply>(ok),

@@ -8,9 +8,8 @@ use crate::facts::PortFacts;
 use crate::import::DETECTION;
 use holdfast_api::amount::span_text;
 use holdfast_api::doc::Finding;
-use holdfast_api::profile_doc::WatchdogActionDoc;
 use holdfast_core::ids::{Cos, Dscp, Pcp, Priority};
-use holdfast_core::profile::{PfcSpec, PortSpec, Resume, Trust};
+use holdfast_core::profile::{PfcSpec, PortSpec, Resume, Trust, WatchdogAction};
 use holdfast_core::units::{Nanos, Quanta};
 
 /// Writes the tables.
@@ -18,12 +17,12 @@ pub(super) fn export(input: &ExportInput<'_>) -> Result<Exported, Vec<Finding>> 
     let (mut tables, mut wrong) = (Tables::default(), Vec::new());
     let spec = input.plan.spec();
     let pools = pools(input, &mut tables, &mut wrong);
-    for (number, (facts, port)) in input.facts.ports.iter().zip(&spec.ports).enumerate() {
+    for (facts, port) in input.facts.ports.iter().zip(&spec.ports) {
         port_row(facts, &mut tables, &mut wrong);
         maps(&facts.name, port, &mut tables, &mut wrong);
         pfc(&facts.name, &port.pfc, &mut wrong);
         bind(&facts.name, port, input, &pools, &mut tables, &mut wrong);
-        watchdog(input, number, &facts.name, &mut tables, &mut wrong);
+        watchdog(&facts.name, port, &mut tables, &mut wrong);
     }
     pacing(input, &mut wrong);
     once(&mut wrong);
@@ -188,14 +187,8 @@ fn bind(
     }
 }
 
-fn watchdog(
-    input: &ExportInput<'_>,
-    number: usize,
-    name: &str,
-    tables: &mut Tables,
-    wrong: &mut Vec<Finding>,
-) {
-    let Some(plan) = input.plan.watchdog(number) else { return };
+fn watchdog(name: &str, port: &PortSpec, tables: &mut Tables, wrong: &mut Vec<Finding>) {
+    let Some(plan) = &port.watchdog else { return };
     let at = |key: &str| format!("port.{name}.watchdog.{key}");
     if !DETECTION.contains(&plan.detection_time) {
         // The restoration times of profiles are pfcwd's already.
@@ -203,6 +196,11 @@ fn watchdog(
         let message = "SONiC's pfcwd takes no such detection time";
         let finding = Finding::new(at("detection_time"), message, format!("use {limit}"));
         wrong.push(finding.numbers(span_text(plan.detection_time.0), limit));
+    }
+    if plan.back_off {
+        let message = "SONiC's pfcwd restores by the same time after every storm";
+        let finding = Finding::new(at("back_off"), message, "set back_off = false");
+        wrong.push(finding.numbers(true, false));
     }
     let mut time = |key: &str, time: Nanos| {
         if time.0 % 1_000_000 != 0 {
@@ -217,9 +215,9 @@ fn watchdog(
         (
             "action",
             match plan.action {
-                WatchdogActionDoc::Drop => "drop",
-                WatchdogActionDoc::Forward => "forward",
-                WatchdogActionDoc::Alert => "alert",
+                WatchdogAction::Drop => "drop",
+                WatchdogAction::Forward => "forward",
+                WatchdogAction::Alert => "alert",
             }
             .to_owned(),
         ),

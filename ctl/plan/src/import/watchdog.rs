@@ -101,5 +101,7 @@ fn watchdog(row: &Row, poll: Option<u64>, notes: &mut Notes) -> Result<WatchdogD
         detection_time: time(detection),
         restoration_time: time(restoration),
         action: Some(action),
+        // What restores by the times given and no other.
+        back_off: Some(false),
     })
 }

@@ -1,7 +1,6 @@
 //! P01..P03, P05..P09: what is paused, for how long, and who watches.
 
 use super::{Id, LintFinding, PortView, Subject};
-use crate::resolve::WatchdogPlan;
 use holdfast_api::amount::{rate_text, span_text};
 use holdfast_api::doc::Finding;
 use holdfast_core::ids::{Cos, PgId, Priority, PrioritySet};
@@ -25,9 +24,7 @@ pub(super) fn check(subject: &Subject<'_>, found: &mut Vec<LintFinding>) {
         how_many(&port, found);
         pause_time(&port, found);
         link_pause(&port, found);
-        if let Some(watchdogs) = subject.watchdogs {
-            watchdog(&port, watchdogs.get(port.number).copied().flatten(), found);
-        }
+        watchdog(&port, found);
     }
 }
 
@@ -140,23 +137,23 @@ fn link_pause(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
 }
 
 /// P06 and P07.
-fn watchdog(port: &PortView<'_>, plan: Option<WatchdogPlan>, found: &mut Vec<LintFinding>) {
+fn watchdog(port: &PortView<'_>, found: &mut Vec<LintFinding>) {
     if port.spec.pgs.0.iter().all(|pg| !pg.lossless) {
         return;
     }
-    let (id, finding) = match plan {
+    let (id, finding) = match &port.spec.watchdog {
         None => {
             let fix = "add a [watchdog] section, or set enabled = true in it";
             let message = "a lossless port has no watchdog";
             (Id::P06, Finding::new(port.key("watchdog"), message, fix))
         }
-        Some(plan) if !DETECTION.contains(&plan.detection_time) => {
+        Some(watchdog) if !DETECTION.contains(&watchdog.detection_time) => {
             let key = port.key("watchdog.detection_time");
             let limit = DETECTION.start().0;
             let limit = format!("{}..{}", span_text(limit), span_text(DETECTION.end().0));
             let message = "the detection time is out of the usual range";
             let finding = Finding::new(key, message, format!("use a time in {limit}"));
-            (Id::P07, finding.numbers(span_text(plan.detection_time.0), limit))
+            (Id::P07, finding.numbers(span_text(watchdog.detection_time.0), limit))
         }
         Some(_) => return,
     };

@@ -7,7 +7,7 @@ use holdfast_api::amount::{span_text, Span};
 use holdfast_api::doc::Finding;
 use holdfast_api::profile_doc::{ResumeDoc, WatchdogActionDoc};
 use holdfast_core::ids::{PerPg, Priority, PrioritySet};
-use holdfast_core::profile::{PfcSpec, PgSpec, Resume};
+use holdfast_core::profile::{PfcSpec, PgSpec, Resume, WatchdogAction, WatchdogSpec};
 use holdfast_core::units::{Nanos, Quanta};
 
 /// The default of `rx_backlog_mark` (SPEC 4.3), frames.
@@ -23,17 +23,6 @@ const WATCHDOG_TIME: Nanos = Nanos::millis(200);
 
 /// Neither of the two is longer.
 const MAX_WATCHDOG_TIME: Nanos = Nanos::millis(60_000);
-
-/// What a port's watchdog shall do (SPEC 8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchdogPlan {
-    /// Paused for so long with a backlog is a storm.
-    pub detection_time: Nanos,
-    /// Restored after so long without a pause.
-    pub restoration_time: Nanos,
-    /// What is done meanwhile.
-    pub action: WatchdogActionDoc,
-}
 
 pub(super) fn pfc(
     docs: &PortDocs<'_>,
@@ -97,7 +86,7 @@ pub(super) fn pacing(docs: &PortDocs<'_>, facts: &PortFacts) -> Result<(u32, Nan
     Ok((tx_inflight, catch_up))
 }
 
-pub(super) fn watchdog(docs: &PortDocs<'_>, port: &str) -> Result<Option<WatchdogPlan>, Finding> {
+pub(super) fn watchdog(docs: &PortDocs<'_>, port: &str) -> Result<Option<WatchdogSpec>, Finding> {
     let Some(doc) = docs.watchdog() else { return Ok(None) };
     let time = |name: &str, span: Option<Span>, least: Nanos| {
         let time = span.map_or(WATCHDOG_TIME, |span| span.0);
@@ -109,11 +98,16 @@ pub(super) fn watchdog(docs: &PortDocs<'_>, port: &str) -> Result<Option<Watchdo
         let finding = Finding::new(format!("port.{port}.watchdog.{name}"), "out of range", fix);
         Err(finding.numbers(span_text(time.0), limit))
     };
-    let plan = WatchdogPlan {
+    let spec = WatchdogSpec {
         // What is only unusual (outside of 100ms..5s) is the linter's to say: P07.
         detection_time: time("detection_time", doc.detection_time, Nanos::millis(1))?,
         restoration_time: time("restoration_time", doc.restoration_time, Nanos::millis(100))?,
-        action: doc.action.unwrap_or_default(),
+        action: match doc.action.unwrap_or_default() {
+            WatchdogActionDoc::Drop => WatchdogAction::Drop,
+            WatchdogActionDoc::Forward => WatchdogAction::Forward,
+            WatchdogActionDoc::Alert => WatchdogAction::Alert,
+        },
+        back_off: doc.back_off.unwrap_or(true),
     };
-    Ok(doc.enabled.unwrap_or(true).then_some(plan))
+    Ok(doc.enabled.unwrap_or(true).then_some(spec))
 }

@@ -181,7 +181,8 @@ fn ranges_of_pfc_pacing_and_watchdog() {
     let short = format!("{LAB}[watchdog]\ndetection_time = \"999us\"\n");
     refused(&short, "port.h1.watchdog.detection_time");
     let plan = plan(&format!("{LAB}[watchdog]\n[port.h2.watchdog]\nenabled = false\n"));
-    assert!(plan.watchdog(0).is_some() && plan.watchdog(1).is_none());
+    let ports = &plan.spec().ports;
+    assert!(ports[0].watchdog.is_some() && ports[1].watchdog.is_none());
 }
 
 #[test]

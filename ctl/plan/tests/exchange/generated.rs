@@ -105,6 +105,7 @@ fn watchdog() -> impl Strategy<Value = Option<WatchdogDoc>> {
             detection_time: span(detection),
             restoration_time: span(restoration),
             action: Some(action),
+            back_off: Some(false),
         },
     ))
 }

@@ -33,6 +33,11 @@ const COUNTERS: [Family; 6] = [
     }),
 ];
 
+const WATCHDOG: [Family; 2] = [
+    ("storms_detected_total", "Storms that began.", |queue| queue.storms_detected),
+    ("storms_restored_total", "Storms that ended.", |queue| queue.storms_restored),
+];
+
 pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
     for (name, help, value) in GAUGES {
         families.gauge(&format!("holdfast_queue_{name}"), help);
@@ -42,6 +47,12 @@ pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
         families.counter(&format!("holdfast_queue_{name}"), help);
         each(families, snapshot, value);
     }
+    for (name, help, value) in WATCHDOG {
+        families.counter(&format!("holdfast_watchdog_{name}"), help);
+        each(families, snapshot, value);
+    }
+    families.gauge("holdfast_watchdog_stormed", "Whether a storm of the queue lasts.");
+    each(families, snapshot, |queue| u64::from(queue.stormed));
     let name = "holdfast_queue_dropped_frames_total";
     families.counter(name, "Frames dropped at the queue.");
     for (entry, port) in &snapshot.ports {

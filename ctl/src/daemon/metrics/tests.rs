@@ -144,6 +144,7 @@ fn what_is_published_is_what_is_shown() {
     let queue = &mut port.queues[QueueId::new(3).unwrap()];
     (queue.marked, queue.ce_passed, queue.mark_skipped) = (5, 6, 7);
     queue.dropped.add(DropReason::Wred, 8);
+    (queue.storms_detected, queue.storms_restored, queue.stormed) = (2, 1, true);
     let priority = &mut port.priorities[Priority::new(3).unwrap()];
     priority.causes = [true, false, false];
     priority.transmitted.xoff = 9;
@@ -176,6 +177,9 @@ fn what_is_published_is_what_is_shown() {
         ("holdfast_pg_threshold_cells{port=\"h1\",pg=\"3\",threshold=\"xoff\"}", 4096.0),
         ("holdfast_queue_ecn_marked_frames_total{port=\"h1\",queue=\"3\"}", 5.0),
         ("holdfast_queue_wred_dropped_frames_total{port=\"h1\",queue=\"3\"}", 8.0),
+        ("holdfast_watchdog_storms_detected_total{port=\"h1\",queue=\"3\"}", 2.0),
+        ("holdfast_watchdog_storms_restored_total{port=\"h1\",queue=\"3\"}", 1.0),
+        ("holdfast_watchdog_stormed{port=\"h1\",queue=\"3\"}", 1.0),
         ("holdfast_pfc_pause_cause{port=\"h1\",priority=\"3\",cause=\"mmu\"}", 1.0),
         ("holdfast_pfc_transmitted_frames_total{port=\"h1\",priority=\"3\",kind=\"xoff\"}", 9.0),
         (

@@ -113,8 +113,7 @@ impl QueueWatch {
     /// on a slow port: it would be the next storm.
     fn restored_at(&self, spec: &WatchdogSpec, look: &Look) -> Time {
         let quiet_since = look.heard.max(self.stormed.unwrap_or_default());
-        let quiet = Nanos(spec.restoration_time.0.saturating_mul(self.back_off.max(1)));
-        quiet_since.after(quiet).max(look.paused_until)
+        quiet_since.after(self.restoration_time(spec)).max(look.paused_until)
     }
 
     fn end(&mut self, now: Time) {
@@ -154,6 +153,18 @@ impl QueueWatch {
     /// Whether it must be looked at after each step: it stands, or a storm lasts.
     pub const fn is_engaged(&self) -> bool {
         self.stalled.is_some() || self.stormed.is_some()
+    }
+
+    /// Since when a storm lasts, if one does.
+    pub const fn stormed_since(&self) -> Option<Time> {
+        self.stormed
+    }
+
+    /// The time without a pause after which the storm is over that lasts; as configured where none
+    /// does.
+    pub fn restoration_time(&self, spec: &WatchdogSpec) -> Nanos {
+        let factor = if self.is_stormed() { self.back_off.max(1) } else { 1 };
+        Nanos(spec.restoration_time.0.saturating_mul(factor))
     }
 
     /// Whether a storm lasts.
