@@ -61,7 +61,7 @@ fn has_the_templates_qos(plan: &ProfilePlan, ports: usize, tc7: u8) {
         assert_eq!(service(0), Service::Weight(14));
         assert_eq!(service(3), Service::Weight(15));
         assert_eq!(service(7), Service::Strict);
-        let watchdog = plan.watchdog(number).unwrap();
+        let watchdog = plan.spec().ports[number].watchdog.unwrap();
         assert_eq!(
             (watchdog.detection_time.0, watchdog.restoration_time.0),
             (200_000_000, 200_000_000)
