@@ -11,3 +11,4 @@ pub mod message;
 pub mod place;
 pub mod profile_doc;
 pub mod switch_doc;
+pub mod whole_file;
