@@ -5,6 +5,7 @@
 mod boot;
 mod config;
 mod control;
+mod kept_links;
 mod link_events;
 mod mailbox;
 mod opening;
