@@ -52,6 +52,14 @@ impl Switch {
     /// [`LabError`] if it doesn't come up.
     pub fn restart(&mut self) -> Result<(), LabError> {
         self.stop()?;
+        self.start_again()
+    }
+
+    /// Starts it again from its files, after its process has ended.
+    ///
+    /// # Errors
+    /// [`LabError`] if it doesn't come up.
+    pub fn start_again(&mut self) -> Result<(), LabError> {
         (self.process, self.client) = start_process(&self.name, &self.config, &self.socket)?;
         Ok(())
     }
