@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
+use crate::kept_links;
 use crate::link_events::LinkWatcher;
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
@@ -53,6 +54,8 @@ pub struct Running {
 pub fn boot(config: Config) -> Result<Running, Failure> {
     // First of all: a second instance of a running switch must not touch its ports.
     let listener = Listener::bind(config.switch.socket_path())?;
+    // Before anything is looked at: what a killed instance left is not the original.
+    let undo = kept_links::put_back_left(&config.switch.state_path());
     let seen = look_at_all(&config)?;
     let draft = config.plan(|n| seen.get(n).map(|seen| seen.mtu))?;
     let layout = config.layout(draft.spec(), |n| seen.get(n).map(|seen| seen.queues))?;
@@ -61,7 +64,7 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         .switch
         .ports
         .iter()
-        .map(|port| open(&memory, &config, port))
+        .map(|port| open(&memory, &config, port, &undo))
         .collect::<Result<Vec<_>, Failure>>()?;
     let mtus = config.switch.ports.iter().zip(&opened);
     let mtus = mtus.map(|(doc, port)| mtu(&config, doc, port.guard.status().mtu));
