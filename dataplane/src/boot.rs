@@ -16,6 +16,7 @@ use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
 use holdfast_core::port::Port;
+use holdfast_core::probe::Probe;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
@@ -223,6 +224,7 @@ fn assemble(
             mmu: Mmu::new(&profile),
             fdb,
             copies: Copies::new(memory.chunks()),
+            probe: Probe::default(),
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),

@@ -92,6 +92,8 @@ impl<P: PortIo> Worker<P> {
                 edges: PerPort::from_fn(|_| Default::default()),
                 new_edges: Vec::with_capacity(8),
                 bells: Bells::default(),
+                next_probe: Time::default(),
+                probes: 0,
             },
             received: Vec::with_capacity(BURST),
             done: Vec::with_capacity(BURST),

@@ -4,13 +4,13 @@
 use crate::words::{blocks, fingerprint};
 use holdfast_core::counters::Traffic;
 use holdfast_core::drop::DropCounters;
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerDscp, PerPcp, PerPg, PerPriority, PerQueue, MAX_POOLS};
 use holdfast_core::pfc::PauseCause;
-use holdfast_core::port::Reaction;
 use holdfast_wire::InvalidKind;
 
 /// Bounds of a [`Times`], as powers of two of a microsecond: below 1 us, 2 us, ... and longer.
-pub const TIME_BUCKETS: usize = Reaction::BUCKETS;
+pub const TIME_BUCKETS: usize = Durations::BUCKETS;
 
 blocks! {
     /// How often something took how long.
@@ -113,6 +113,8 @@ blocks! {
         invalid: [u64; InvalidKind::COUNT],
         /// From the charge that decided XOFF to the kick that sent its frame.
         xoff_reaction: Times,
+        /// From the RX burst in which frames were taken to the kick that sent them here, sampled.
+        forwarding_latency: Times,
         /// Its PGs.
         pgs: PerPg<PgBlock>,
         /// Its queues.

@@ -138,6 +138,7 @@ fn what_is_published_is_what_is_shown() {
     port.received_dscp.0[26] = 3;
     port.xoff_reaction.below[1] = 4;
     port.xoff_reaction.total = 6_000;
+    port.forwarding_latency.below[13] = 2;
     let pg = &mut port.pgs[PgId::new(3).unwrap()];
     (pg.occupancy, pg.watermark, pg.xoff_threshold) = ([36, 4096, 12], [36, 4100, 40], 4096);
     pg.dropped.add(DropReason::HeadroomOverflow, 2);
@@ -171,6 +172,8 @@ fn what_is_published_is_what_is_shown() {
         ("holdfast_xoff_reaction_seconds_bucket{le=\"0.000002\"}", 4.0),
         ("holdfast_xoff_reaction_seconds_count", 4.0),
         ("holdfast_xoff_reaction_seconds_sum", 0.000_006),
+        ("holdfast_forwarding_latency_seconds_bucket{le=\"0.004096\"}", 0.0),
+        ("holdfast_forwarding_latency_seconds_bucket{le=\"0.008192\"}", 2.0),
         ("holdfast_pg_occupancy_cells{port=\"h1\",pg=\"3\",segment=\"service\"}", 4096.0),
         ("holdfast_pg_watermark_cells{port=\"h1\",pg=\"3\",segment=\"headroom\"}", 40.0),
         ("holdfast_pg_threshold_cells{port=\"h1\",pg=\"3\",threshold=\"xoff\"}", 4096.0),
