@@ -273,7 +273,9 @@ fn refuse<P: PortIo>(
     count_received(port, way, frame.len);
     count_drop(port, context, (reason, pg), frame.len);
     if let Some(pg) = pg {
-        port.counters.pgs[pg].dropped.count(reason);
+        let counters = &mut port.counters.pgs[pg];
+        counters.dropped.count(reason);
+        counters.dropped_bytes += u64::from(frame.len.0);
         if lossless && reason == DropReason::HeadroomOverflow {
             port.counters.lossless_violations += 1;
         }

@@ -7,7 +7,7 @@ use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
 use crate::io::{Losses, PortIo};
 use crate::late::LateFrames;
 use crate::mmu::QueueAccount;
-use crate::pfc::{PauseReceiver, PauseSender};
+use crate::pfc::{PauseReceiver, PauseSender, Peer, PeerWatch};
 use crate::profile::PortSpec;
 use crate::sched::{Pacer, Scheduler, Shaper};
 use crate::units::{Cells, Time};
@@ -52,6 +52,7 @@ pub struct Port<P> {
     pub(crate) pacer: Pacer,
     pub(crate) sender: PauseSender,
     pub(crate) receiver: PauseReceiver,
+    pub(crate) peer: PeerWatch,
     pub(crate) held: bool,
     pub(crate) backlogged: bool,
     pub(crate) up: bool,
@@ -87,6 +88,7 @@ impl<P> Port<P> {
             pacer: Pacer::new(spec.tx_inflight),
             sender: PauseSender::new(&spec.pfc, spec.speed),
             receiver: PauseReceiver::new(&spec.pfc, spec.speed),
+            peer: PeerWatch::default(),
             held: false,
             backlogged: false,
             up: true,
@@ -143,6 +145,11 @@ impl<P> Port<P> {
         &self.receiver
     }
 
+    /// Whether the peer obeys PFC (SPEC 4.3).
+    pub fn peer(&self) -> Peer {
+        self.peer.known()
+    }
+
     /// From the charge that decided XOFF to the kick that sent its frame (SPEC 4.1).
     pub const fn reaction(&self) -> &Durations {
         &self.reaction
@@ -193,5 +200,6 @@ impl<P> Port<P> {
         self.pacer.adopt(spec.tx_inflight);
         self.sender.adopt(&spec.pfc, spec.speed);
         self.receiver.adopt(&spec.pfc, spec.speed, now);
+        self.peer.begin_anew();
     }
 }

@@ -260,6 +260,7 @@ impl<P: PortIo> Worker<P> {
                 egress::flush(port, &mut self.context, DropReason::PortDown);
                 self.context.shared.fdb.flush_port(port.id);
                 port.receiver.forget(self.context.now);
+                port.peer.forget();
             }
             port.sender.forget(self.context.now);
         }

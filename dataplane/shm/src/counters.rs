@@ -105,6 +105,8 @@ blocks! {
         lossless_violations: u64,
         /// Frames received that wait for the worker or for room.
         rx_backlog: u64,
+        /// Whether the peer goes on sending what it was told to pause (SPEC 4.3).
+        peer_deaf: bool,
         /// Frames received per DSCP.
         received_dscp: PerDscp<u64>,
         /// Frames received per PCP of the outer tag.

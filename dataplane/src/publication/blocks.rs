@@ -5,7 +5,7 @@ use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerPg, PerPriority, PerQueue, PgId, PoolId, PortId, Priority, QueueId};
 use holdfast_core::io::{FramePool, PortIo};
 use holdfast_core::mmu::{Mmu, PoolSnapshot, View};
-use holdfast_core::pfc::{PauseCause, PauseCounts};
+use holdfast_core::pfc::{PauseCause, PauseCounts, Peer};
 use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::units::{Cells, Time};
@@ -45,6 +45,7 @@ pub(super) fn fill_port<P: PortIo>(
     block.receive_overrun = counters.receive_overrun;
     block.lossless_violations = counters.lossless_violations;
     block.rx_backlog = u64::from(backlog) + u64::from(port.late_frames());
+    block.peer_deaf = port.peer() == Peer::Deaf;
     block.received_dscp = counters.received_dscp;
     block.received_pcp = counters.received_pcp;
     block.invalid = InvalidKind::ALL.map(|kind| receiver.invalid(kind));

@@ -80,6 +80,23 @@ fn what_a_worker_counts_is_read_by_others() {
 }
 
 #[test]
+fn a_deaf_peer_is_published() {
+    let mut rig = rig(2);
+    rig.lab.hold(1, true);
+    let published = |rig: &mut Rig| {
+        let due = rig.publication.due();
+        rig.publication.finish_round(&mut rig.lab.workers[0], &rig.stats, due.max(rig.lab.now));
+        (0..2).map(|n| rig.reader.port(n).unwrap().unwrap().peer_deaf).collect::<Vec<_>>()
+    };
+    assert_eq!(published(&mut rig), [false, false]);
+    for _ in 0..400 {
+        (0..14).for_each(|_| rig.lab.arrive(0, &ipv4(0, 1, 26, 2, 9000)));
+        rig.lab.steps(1, Nanos::micros(100));
+    }
+    assert_eq!(published(&mut rig), [true, false]);
+}
+
+#[test]
 fn one_block_a_turn_and_a_round_every_ten_milliseconds() {
     let mut rig = rig(2);
     let begin = rig.lab.now.0;

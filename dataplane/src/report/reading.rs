@@ -8,7 +8,7 @@ use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerPg, PerPriority, PerQueue, PgId, PortId, Priority, QueueId, WorkerId};
 use holdfast_core::io::{FramePool, PortIo};
 use holdfast_core::mmu::View as PeakView;
-use holdfast_core::pfc::{PauseCause, PauseCounts};
+use holdfast_core::pfc::{PauseCause, PauseCounts, Peer};
 use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::units::{Cells, Time};
@@ -55,6 +55,8 @@ pub(crate) struct PortReading {
     pub(crate) link_pause_frames: u64,
     /// XOFF reaction times.
     pub(crate) reaction: Durations,
+    /// Whether the peer obeys PFC.
+    pub(crate) peer: Peer,
     /// Frames that were received and wait for room (SPEC 4.3).
     pub(crate) late: u32,
     /// What only the rings know.
@@ -139,6 +141,7 @@ impl PortReading {
             up: port.is_up(),
             held: port.is_held(),
             in_ring_bytes: u64::from(port.in_ring_bytes()),
+            peer: port.peer(),
             late: port.late_frames(),
             counters: port.counters().clone(),
             queues: PerQueue::from_fn(|id| QueueReading {

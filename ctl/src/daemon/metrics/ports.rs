@@ -10,6 +10,11 @@ pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
     traffic(families, snapshot);
     losses(families, snapshot);
     classes(families, snapshot);
+    let name = "holdfast_port_peer_deaf";
+    families.gauge(name, "Whether the peer goes on sending what PFC told it to pause.");
+    for (entry, port) in &snapshot.ports {
+        families.state(&[("port", &entry.name)], port.peer_deaf);
+    }
     families.gauge("holdfast_port_up", "Whether the port's link is usable.");
     for (entry, port) in &snapshot.ports {
         families.state(&[("port", &entry.name)], port.up);

@@ -135,6 +135,7 @@ fn what_is_published_is_what_is_shown() {
     port.transmitted.bytes = (1 << 53) - 1;
     port.dropped.add(DropReason::HeadroomOverflow, 2);
     port.lossless_violations = 2;
+    port.peer_deaf = true;
     port.received_dscp.0[26] = 3;
     port.xoff_reaction.below[1] = 4;
     port.xoff_reaction.total = 6_000;
@@ -167,6 +168,7 @@ fn what_is_published_is_what_is_shown() {
         ("holdfast_port_transmitted_bytes_total{port=\"h1\"}", 9_007_199_254_740_991.0),
         ("holdfast_port_dropped_frames_total{port=\"h1\",reason=\"headroom_overflow\"}", 2.0),
         ("holdfast_lossless_violations_total{port=\"h1\"}", 2.0),
+        ("holdfast_port_peer_deaf{port=\"h1\"}", 1.0),
         ("holdfast_port_received_class_frames_total{port=\"h1\",field=\"dscp\",value=\"26\"}", 3.0),
         ("holdfast_xoff_reaction_seconds_bucket{le=\"0.000001\"}", 0.0),
         ("holdfast_xoff_reaction_seconds_bucket{le=\"0.000002\"}", 4.0),
