@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
-use crate::link_events::LinkWatcher;
+use crate::link_events::{Link, LinkWatcher};
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
 use crate::publication::Publication;
@@ -26,7 +26,7 @@ use holdfast_plan::ProfilePlan;
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{Identity, Segment};
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
+use holdfast_xsk::{clock, Memory, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -152,7 +152,7 @@ struct Dealt {
     /// Ports by their owner.
     owned: Vec<Vec<Port<XskPort>>>,
     infos: Vec<PortInfo>,
-    guards: Vec<PortGuard>,
+    links: Vec<Link>,
 }
 
 fn start(
@@ -168,11 +168,11 @@ fn start(
     let mut links = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
-    let dealt = deal(&config, &assembly, opened, pools.len());
-    links.watch(dealt.guards)?;
+    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
+    let dealt = deal(&config, &assembly, opened, (pools.len(), &mut segment));
+    links.watch(dealt.links)?;
     // Made after `links`, and so ended before: sockets are closed when the links are put back.
     let mut threads = WorkerThreads::new(workers.doors());
-    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
     let workplaces = (dealt.owned, pools, mailboxes);
     start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
@@ -233,11 +233,16 @@ fn assemble(
     })
 }
 
-fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usize) -> Dealt {
+fn deal(
+    config: &Config,
+    assembly: &Assembly,
+    opened: Vec<Opened>,
+    (workers, segment): (usize, &mut Segment),
+) -> Dealt {
     let mut dealt = Dealt {
         owned: (0..workers).map(|_| Vec::new()).collect(),
         infos: Vec::new(),
-        guards: Vec::new(),
+        links: Vec::new(),
     };
     for ((number, port), doc) in opened.into_iter().enumerate().zip(&config.switch.ports) {
         let id = PortId::from_bits(number as u8);
@@ -254,7 +259,9 @@ fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usiz
             ifname: doc.ifname.clone(),
             status,
         });
-        dealt.guards.push(port.guard);
+        if let Some(block) = segment.link(number) {
+            dealt.links.push(Link::new(port.guard, block));
+        }
     }
     dealt
 }

@@ -18,6 +18,7 @@ pub mod ids;
 pub mod ingress;
 pub mod io;
 mod late;
+pub mod link_errors;
 pub mod memory;
 pub mod mmu;
 mod pause;

@@ -6,6 +6,7 @@ use holdfast_core::counters::Traffic;
 use holdfast_core::drop::DropCounters;
 use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerDscp, PerPcp, PerPg, PerPriority, PerQueue, MAX_POOLS};
+use holdfast_core::link_errors::LinkError;
 use holdfast_core::pfc::PauseCause;
 use holdfast_wire::InvalidKind;
 
@@ -169,6 +170,12 @@ blocks! {
         egress_pool: PoolBlock,
         /// Stations in the FDB.
         fdb_entries: u64,
+    }
+
+    /// The link of one port, published once a second by the thread that follows links.
+    LinkBlock {
+        /// Errors since the port was opened, in the order of [`LinkError::ALL`].
+        errors: [u64; LinkError::COUNT],
     }
 
     /// What the control thread did.

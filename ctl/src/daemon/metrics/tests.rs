@@ -1,7 +1,8 @@
 use super::*;
 use holdfast_core::drop::DropReason;
 use holdfast_core::ids::{PgId, Priority, QueueId};
-use holdfast_shm::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock};
+use holdfast_core::link_errors::LinkError;
+use holdfast_shm::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock};
 use holdfast_shm::directory::{Directory, PortEntry, ProfileEntry};
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{BlockWriter, DirectoryWriter, Identity, Segment};
@@ -17,6 +18,7 @@ struct Switch {
     names: DirectoryWriter,
     done: BlockWriter<ControlBlock>,
     ports: Vec<BlockWriter<PortBlock>>,
+    links: Vec<BlockWriter<LinkBlock>>,
     worker: BlockWriter<WorkerBlock>,
     shared: BlockWriter<SharedBlock>,
 }
@@ -36,6 +38,7 @@ impl Switch {
             names,
             done,
             ports: (0..8).map(|n| segment.port(n).unwrap()).collect(),
+            links: (0..8).map(|n| segment.link(n).unwrap()).collect(),
             worker: segment.worker(0).unwrap(),
             shared: segment.shared().unwrap(),
         }
@@ -112,6 +115,7 @@ fn every_series_is_there_from_the_start_at_0() {
     let count = |name: &str| samples.keys().filter(|series| series.starts_with(name)).count();
     assert_eq!(count("holdfast_port_dropped_frames_total{port=\"h1\""), DropReason::COUNT);
     assert_eq!(count("holdfast_port_received_class_frames_total{port=\"h1\""), 64 + 8);
+    assert_eq!(count("holdfast_port_errors_total{port=\"h2\""), LinkError::COUNT);
     assert_eq!(count("holdfast_pg_occupancy_cells{port=\"h2\""), 8 * 3);
     assert_eq!(count("holdfast_pg_threshold_cells{port=\"h2\""), 8 * 4);
     assert_eq!(count("holdfast_queue_occupancy_cells{port=\"h2\""), 8);
@@ -196,6 +200,23 @@ fn what_is_published_is_what_is_shown() {
     ] {
         assert_eq!(samples.get(series), Some(&value), "{series}");
     }
+}
+
+/// A link's block is found by its port's number, also where ports are gone.
+#[test]
+fn errors_of_a_link_are_shown_at_its_own_port() {
+    let mut switch = Switch::new(0);
+    switch.name(&[None, Some("h2"), Some("h3")]);
+    for (number, link) in switch.links.iter_mut().enumerate() {
+        let mut block = LinkBlock::default();
+        block.errors[LinkError::RxCrc as usize] = 10 + number as u64;
+        link.publish(&block);
+    }
+    let page = switch.page(true, SECOND);
+    let samples = samples(&page);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h2\",kind=\"rx_crc\"}"], 11.0);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h3\",kind=\"rx_crc\"}"], 12.0);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h3\",kind=\"tx_carrier\"}"], 0.0);
 }
 
 /// Fault 36: labels are identities; a name of any characters is escaped; what is gone vanishes.
