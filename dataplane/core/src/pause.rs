@@ -39,9 +39,10 @@ pub(crate) fn settle<P: PortIo>(
 /// Looks whether the peer does what it was told.
 #[cold]
 fn watch_peer<P: PortIo>(port: &mut Port<P>, spec: &PortSpec, cell: CellSize, now: Time) {
-    let unseen = port.io.rx_backlog() + port.late.frames() > 0;
+    let unseen = port.io.rx_backlog() > 0 || port.late.is_full();
     let (sender, counters, ring) = (&port.sender, &port.counters.pgs, port.io.rx_ring());
-    port.peer.look(&Sight { now, sender, spec, cell, counters, ring, unseen });
+    let late = port.late.bytes();
+    port.peer.look(&Sight { now, sender, spec, cell, counters, late, ring, unseen });
 }
 
 /// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it, and when frames came

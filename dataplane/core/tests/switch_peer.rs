@@ -272,6 +272,20 @@ fn the_end_of_a_pause_is_the_peers_to_use() {
     assert!(!sender.seen.contains(&Peer::Deaf), "{:?}", sender.seen);
 }
 
+/// What a deaf peer has left behind, and what still waits, says nothing of the one that obeys now.
+#[test]
+fn frames_that_wait_for_room_hide_no_obedience() {
+    let mut sender = held(1);
+    sender.obeys = false;
+    // So late that the rest of a burst waits; the ring has room for more.
+    sender.go(Nanos::millis(2));
+    sender.rate = 3;
+    sender.stall(Nanos::millis(10));
+    sender.obeys = true;
+    assert_eq!(sender.go(Nanos::millis(30)), Peer::Obeys);
+    assert!(sender.lab.port(0).late_frames() > 0, "nothing waits");
+}
+
 #[test]
 fn a_link_that_went_down_may_bring_another_peer() {
     let mut sender = held(1);

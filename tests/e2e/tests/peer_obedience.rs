@@ -50,6 +50,10 @@ fn a_host_that_ignores_pfc_is_shown_as_deaf() -> TestResult {
         let sender = lab.send("h1", "h2", &[FLOW], &["--seconds", "120", "--pfc", "none"])?;
         wait_for_peer(lab, Peer::Deaf)?;
         sender.stop()?;
+        wait_for("what the deaf host sent doesn't leave", SOON, || {
+            let port = lab.switch("sw")?.port("h1")?;
+            Ok((port.rx_backlog == 0).then_some(()))
+        })?;
         // The next one obeys.
         let sender = lab.send("h1", "h2", &[FLOW], &["--seconds", "120"])?;
         lab.switch("sw")?.hold("h2")?;

@@ -1,13 +1,14 @@
 //! Whether the peer of a port obeys PFC (SPEC 4.3), from what comes in while it is told to stop.
 //!
 //! Each lossless PG is watched whose priorities are all told XOFF, from a [`GRACE`] after the frame
-//! on, in windows of [`WINDOW`]. What counts is bytes of the PG, admitted or dropped.
+//! on, in windows of [`WINDOW`]. What counts is bytes of the PG: admitted, dropped, or waiting for
+//! room.
 //!
 //! - **Deaf**: in two windows in a row came more than two bursts of the largest frame, or more than
 //!   half of what the port's speed allows, whichever is less; and since XOFF more than was under
 //!   way at most: a full RX ring of the largest frame, and Headroom.
-//! - **Obeys**: in one window came no more than two of the largest frame, and nothing waits that
-//!   the worker hasn't seen.
+//! - **Obeys**: in one window came no more than two of the largest frame, and there is nothing
+//!   that the worker can't have seen: no frame in the RX ring, and chunks for more.
 //! - Else what was known before stays: **unknown** at first.
 //!
 //! A window that ends late by more than its own length is not judged: it is the worker that stood
@@ -49,9 +50,11 @@ pub(crate) struct Sight<'a> {
     pub(crate) spec: &'a PortSpec,
     pub(crate) cell: CellSize,
     pub(crate) counters: &'a PerPg<PgCounters>,
+    /// Bytes that wait for room and are in no counter yet.
+    pub(crate) late: &'a PerPg<u64>,
     /// Entries of the RX ring.
     pub(crate) ring: u32,
-    /// Whether frames wait that are in no counter yet.
+    /// Whether there may be frames that the worker hasn't looked at.
     pub(crate) unseen: bool,
 }
 
@@ -116,7 +119,7 @@ impl PeerWatch {
         self.next = Time::NEVER;
         for (pg, spec) in sight.spec.pgs.iter() {
             let counters = &sight.counters[pg];
-            let bytes = counters.admitted.bytes + counters.dropped_bytes;
+            let bytes = counters.admitted.bytes + counters.dropped_bytes + sight.late[pg];
             let Some(begun) = sight.paused_since(spec) else {
                 self.watches[pg] = None;
                 continue;
@@ -159,7 +162,7 @@ impl Watch {
             return None;
         }
         let ended = self.window.replace(Window { from: sight.now, before: bytes })?;
-        let came = bytes - ended.before;
+        let came = bytes.saturating_sub(ended.before);
         let bounds = Bounds::of(sight, &sight.spec.pgs[pg]);
         let late = sight.now.since(ended.from) > LATE;
         if late || came <= bounds.much {
@@ -168,7 +171,7 @@ impl Watch {
             return stopped.then_some(Peer::Obeys);
         }
         self.loud = self.loud.saturating_add(1);
-        let all = bytes - self.before;
+        let all = bytes.saturating_sub(self.before);
         (self.loud >= WINDOWS && all > bounds.under_way).then_some(Peer::Deaf)
     }
 }
