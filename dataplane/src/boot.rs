@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
 use crate::kept_links;
-use crate::link_events::LinkWatcher;
+use crate::link_events::{Link, LinkWatcher};
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
 use crate::publication::Publication;
@@ -17,6 +17,7 @@ use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
 use holdfast_core::port::Port;
+use holdfast_core::probe::Probe;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
@@ -26,7 +27,7 @@ use holdfast_plan::ProfilePlan;
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{Identity, Segment};
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
+use holdfast_xsk::{clock, Memory, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -154,7 +155,7 @@ struct Dealt {
     /// Ports by their owner.
     owned: Vec<Vec<Port<XskPort>>>,
     infos: Vec<PortInfo>,
-    guards: Vec<PortGuard>,
+    links: Vec<Link>,
 }
 
 fn start(
@@ -170,11 +171,11 @@ fn start(
     let (mut links, link_news) = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
-    let dealt = deal(&config, &assembly, opened, pools.len());
-    links.watch(dealt.guards)?;
+    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
+    let dealt = deal(&config, &assembly, opened, (pools.len(), &mut segment));
+    links.watch(dealt.links)?;
     // Made after `links`, and so ended before: sockets are closed when the links are put back.
     let mut threads = WorkerThreads::new(workers.doors());
-    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
     let workplaces = (dealt.owned, pools, mailboxes);
     start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
@@ -228,6 +229,7 @@ fn assemble(
             mmu: Mmu::new(&profile),
             fdb,
             copies: Copies::new(memory.chunks()),
+            probe: Probe::default(),
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),
@@ -236,11 +238,16 @@ fn assemble(
     })
 }
 
-fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usize) -> Dealt {
+fn deal(
+    config: &Config,
+    assembly: &Assembly,
+    opened: Vec<Opened>,
+    (workers, segment): (usize, &mut Segment),
+) -> Dealt {
     let mut dealt = Dealt {
         owned: (0..workers).map(|_| Vec::new()).collect(),
         infos: Vec::new(),
-        guards: Vec::new(),
+        links: Vec::new(),
     };
     for ((number, port), doc) in opened.into_iter().enumerate().zip(&config.switch.ports) {
         let id = PortId::from_bits(number as u8);
@@ -257,7 +264,9 @@ fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usiz
             ifname: doc.ifname.clone(),
             status,
         });
-        dealt.guards.push(port.guard);
+        if let Some(block) = segment.link(number) {
+            dealt.links.push(Link::new(port.guard, block));
+        }
     }
     dealt
 }

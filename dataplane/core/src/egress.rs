@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::drop::DropReason;
-use crate::frame::Descriptor;
+use crate::frame::{is_timed, Descriptor};
 use crate::ids::{PerQueue, QueueId, QueueSet};
 use crate::io::{FramePool, PortIo, BURST};
 use crate::port::Port;
@@ -136,7 +136,8 @@ pub(crate) fn run<P: PortIo>(
     }
     let Some(spec) = profile.port(port.id) else { return work };
     // Pauses come in at ingress only: none begins or ends between here and the last frame.
-    let mut gate = Gate { paused: port.receiver.paused_queues(context.now, &spec.maps), room: 0 };
+    let paused = port.receiver.paused_queues(context.now, &spec.maps);
+    let mut gate = Gate { paused, room: 0, sent: 0 };
     let mut sent = 0;
     // Where the driver sends within the kick, what it sent makes room for more at once: else a
     // port whose `tx_inflight` is less than a burst would fall behind what comes in.
@@ -148,7 +149,11 @@ pub(crate) fn run<P: PortIo>(
         if sent == before {
             break;
         }
-        port.io.kick();
+        let left = port.io.kick();
+        if is_timed(gate.sent) {
+            port.latency.count(context.shared.probe.end(left));
+            gate.sent = 0;
+        }
         work += sent - before + reap(port, context, done);
     }
     work
@@ -159,6 +164,8 @@ struct Gate {
     paused: QueueSet,
     /// Fragments that the TX ring takes at least.
     room: usize,
+    /// The descriptors that went into the TX ring, joined by "or": whether one is timed.
+    sent: u64,
 }
 
 /// Sends the next frame, if one may leave: not paused, scheduled, shaped, and within the bound of
@@ -209,6 +216,7 @@ fn send_next<P: PortIo>(
         return false;
     }
     gate.room -= MAX_FRAGMENTS;
+    gate.sent |= token;
     has_left(port, id, len, now);
     true
 }

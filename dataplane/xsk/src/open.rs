@@ -13,6 +13,7 @@ use crate::rtnetlink::{Netdev, Rtnetlink, Which};
 use crate::sizing::{RingSizes, SHARED_RING};
 use crate::socket::{Step, XskSocket, UNUSED_RING};
 use crate::undo::UndoLog;
+use holdfast_core::link_errors::LinkErrors;
 use holdfast_wire::MacAddr;
 use nix::libc;
 use std::io;
@@ -126,6 +127,19 @@ impl PortGuard {
             }
         }
         events
+    }
+
+    /// Errors of the link since the port was opened, asked of the kernel: it may take the time of a
+    /// system call that waits for others, so no worker may ask.
+    ///
+    /// # Errors
+    /// [`XskError::Link`], where the netdev is gone.
+    pub fn link_errors(&mut self) -> Result<&LinkErrors, XskError> {
+        self.watch.errors().map_err(|source| XskError::Link {
+            port: self.status.ifname.clone(),
+            step: "read its errors",
+            source,
+        })
     }
 
     /// Whether the link is usable.

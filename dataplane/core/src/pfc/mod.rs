@@ -1,14 +1,17 @@
 //! PFC of one port (IEEE 802.1Qbb, SPEC 4): what is sent to its peer, what is obeyed from it.
 //!
 //! [`tx`] turns the levels of three causes into XOFF, refresh and XON frames; [`rx`] turns received
-//! frames into the queues that must stop. Both belong to the port's owner worker; neither has a
+//! frames into the queues that must stop. [`peer`] watches whether
+//! the first are obeyed. All belong to the port's owner worker; neither has a
 //! clock, and neither touches a frame's bytes (`holdfast_wire::mac_control` does).
 
+pub mod peer;
 pub mod rx;
 pub mod tx;
 
 use crate::units::{Nanos, Time};
 
+pub use peer::{Peer, PeerWatch};
 pub use rx::PauseReceiver;
 pub use tx::{PauseCause, PauseFrame, PauseSender};
 
