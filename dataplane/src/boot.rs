@@ -2,7 +2,8 @@
 
 use crate::config::Config;
 use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
-use crate::link_events::LinkWatcher;
+use crate::kept_links;
+use crate::link_events::{Link, LinkWatcher};
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
 use crate::publication::Publication;
@@ -16,6 +17,7 @@ use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
 use holdfast_core::port::Port;
+use holdfast_core::probe::Probe;
 use holdfast_core::profile::Profile;
 use holdfast_core::ring::{spsc, Consumer, Producer};
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
@@ -25,7 +27,7 @@ use holdfast_plan::ProfilePlan;
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{Identity, Segment};
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{clock, Memory, PortGuard, XskPool, XskPort};
+use holdfast_xsk::{clock, Memory, XskPool, XskPort};
 use std::error::Error;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -53,6 +55,8 @@ pub struct Running {
 pub fn boot(config: Config) -> Result<Running, Failure> {
     // First of all: a second instance of a running switch must not touch its ports.
     let listener = Listener::bind(config.switch.socket_path())?;
+    // Before anything is looked at: what a killed instance left is not the original.
+    let undo = kept_links::put_back_left(&config.switch.state_path());
     let seen = look_at_all(&config)?;
     let draft = config.plan(|n| seen.get(n).map(|seen| seen.mtu))?;
     let layout = config.layout(draft.spec(), |n| seen.get(n).map(|seen| seen.queues))?;
@@ -61,7 +65,7 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
         .switch
         .ports
         .iter()
-        .map(|port| open(&memory, &config, port))
+        .map(|port| open(&memory, &config, port, &undo))
         .collect::<Result<Vec<_>, Failure>>()?;
     let mtus = config.switch.ports.iter().zip(&opened);
     let mtus = mtus.map(|(doc, port)| mtu(&config, doc, port.guard.status().mtu));
@@ -151,7 +155,7 @@ struct Dealt {
     /// Ports by their owner.
     owned: Vec<Vec<Port<XskPort>>>,
     infos: Vec<PortInfo>,
-    guards: Vec<PortGuard>,
+    links: Vec<Link>,
 }
 
 fn start(
@@ -167,11 +171,11 @@ fn start(
     let (mut links, link_news) = LinkWatcher::start(config.switch.port_names(), move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
-    let dealt = deal(&config, &assembly, opened, pools.len());
-    links.watch(dealt.guards)?;
+    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
+    let dealt = deal(&config, &assembly, opened, (pools.len(), &mut segment));
+    links.watch(dealt.links)?;
     // Made after `links`, and so ended before: sockets are closed when the links are put back.
     let mut threads = WorkerThreads::new(workers.doors());
-    let mut segment = Segment::new(layout(workers.count())?, &identity())?;
     let workplaces = (dealt.owned, pools, mailboxes);
     start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
@@ -225,6 +229,7 @@ fn assemble(
             mmu: Mmu::new(&profile),
             fdb,
             copies: Copies::new(memory.chunks()),
+            probe: Probe::default(),
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),
@@ -233,11 +238,16 @@ fn assemble(
     })
 }
 
-fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usize) -> Dealt {
+fn deal(
+    config: &Config,
+    assembly: &Assembly,
+    opened: Vec<Opened>,
+    (workers, segment): (usize, &mut Segment),
+) -> Dealt {
     let mut dealt = Dealt {
         owned: (0..workers).map(|_| Vec::new()).collect(),
         infos: Vec::new(),
-        guards: Vec::new(),
+        links: Vec::new(),
     };
     for ((number, port), doc) in opened.into_iter().enumerate().zip(&config.switch.ports) {
         let id = PortId::from_bits(number as u8);
@@ -254,7 +264,9 @@ fn deal(config: &Config, assembly: &Assembly, opened: Vec<Opened>, workers: usiz
             ifname: doc.ifname.clone(),
             status,
         });
-        dealt.guards.push(port.guard);
+        if let Some(block) = segment.link(number) {
+            dealt.links.push(Link::new(port.guard, block));
+        }
     }
     dealt
 }

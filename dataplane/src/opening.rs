@@ -7,7 +7,7 @@ use holdfast_api::switch_doc::{PortDoc, XdpDoc};
 use holdfast_core::frame::MAX_FRAME_LEN;
 use holdfast_core::profile::FRAME_OVERHEAD;
 use holdfast_xsk::{
-    look, open_port, CopyPreference, LosslessMap, Memory, Netns, PortConfig, PortGuard,
+    look, open_port, CopyPreference, LosslessMap, Memory, Netns, PortConfig, PortGuard, UndoLog,
     XdpPreference, XskError, XskPort,
 };
 use std::error::Error;
@@ -88,11 +88,16 @@ fn failed(config: &Config, doc: &PortDoc, error: &XskError) -> Failure {
     config.locate(Finding::new(format!("port.{}.{key}", doc.name), message, fix)).into()
 }
 
-/// Opens a port.
+/// Opens a port; what it changes is in the log of what to put back before.
 ///
 /// # Errors
 /// In words for the operator; nothing stays changed then.
-pub fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, Failure> {
+pub fn open(
+    memory: &Memory,
+    config: &Config,
+    doc: &PortDoc,
+    undo: &UndoLog,
+) -> Result<Opened, Failure> {
     let port = PortConfig {
         netns: Netns::parse(doc.netns.as_deref()),
         ifname: doc.ifname.clone(),
@@ -106,6 +111,7 @@ pub fn open(memory: &Memory, config: &Config, doc: &PortDoc) -> Result<Opened, F
         },
         copy: if doc.zero_copy { CopyPreference::Auto } else { CopyPreference::Copy },
         lossless: LosslessMap::default(),
+        undo: undo.clone(),
     };
     let (io, guard) = open_port(memory, &port).map_err(|error| failed(config, doc, &error))?;
     let status = guard.status();

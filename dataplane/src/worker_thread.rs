@@ -3,9 +3,10 @@
 
 use crate::mailbox::{Doorbell, Mailbox};
 use crate::publication::Publication;
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerPort, PortId, QueueId, QueueSet, MAX_PORTS};
 use holdfast_core::io::PortIo;
-use holdfast_core::port::{Port, Reaction};
+use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
 use holdfast_xsk::{clock, XskPort};
@@ -46,8 +47,8 @@ pub struct WorkerStats {
     pub longest_gap_ns: AtomicU64,
     /// Times it slept.
     pub sleeps: AtomicU64,
-    /// Steps that found work by their time, in the buckets of [`Reaction`].
-    pub step_times: [AtomicU64; Reaction::BUCKETS],
+    /// Steps that found work by their time, in the buckets of [`Durations`].
+    pub step_times: [AtomicU64; Durations::BUCKETS],
     /// What its ports have lost; 0 for those of other workers.
     pub losses: PerPort<PortLosses>,
 }
@@ -210,7 +211,7 @@ impl WorkerThread {
             WorkerStats::add(&self.stats.busy_steps, 1);
             WorkerStats::add(&self.stats.busy_ns, took);
             WorkerStats::raise(&self.stats.longest_step_ns, took);
-            if let Some(bucket) = self.stats.step_times.get(Reaction::bucket(Nanos(took))) {
+            if let Some(bucket) = self.stats.step_times.get(Durations::bucket(Nanos(took))) {
                 WorkerStats::add(bucket, 1);
             }
             self.worked = now;

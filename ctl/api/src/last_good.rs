@@ -2,19 +2,17 @@
 //!
 //! The file is the profile's own TOML under a head of comments: what it is, the SHA-256 of all that
 //! follows the head, and that of the file which the switch file names, as it was when the profile
-//! was applied. It is written beside its place and renamed into it, so that at any moment, after a
-//! kill or on a full disk, there is the old file or the new one, whole.
+//! was applied. [`whole_file`] writes it: at any moment there is the old file or the new one.
 
+use crate::whole_file::{self, FileError};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The file's name in the switch's state folder.
 pub const FILE: &str = "last-good.toml";
-/// Where it is written before it gets its name; one that a kill left behind is written over.
-const UNFINISHED: &str = "last-good.toml.new";
 
 const TITLE: &str = "# The last profile that the switch put into force. Written by the switch: \
                      change it by `holdfast apply`.";
@@ -64,24 +62,8 @@ impl LastGood {
     /// # Errors
     /// [`LastGoodError::Io`]; the file that was there before is still there, whole.
     pub fn write(&self, folder: &Path) -> Result<(), LastGoodError> {
-        let (place, unfinished) = (folder.join(FILE), folder.join(UNFINISHED));
-        let at = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| LastGoodError::Io { path, source }
-        };
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        let written = File::create(&unfinished).and_then(|mut file| {
-            file.write_all(self.to_file().as_bytes())?;
-            // Before the rename: else the name could come to the disk before the bytes.
-            file.sync_all()
-        });
-        if let Err(source) = written {
-            // What there is of it takes room on a disk that is full already.
-            let _ = fs::remove_file(&unfinished);
-            return Err(at(&unfinished)(source));
-        }
-        fs::rename(&unfinished, &place).map_err(at(&place))?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(at(folder))
+        whole_file::write(folder, FILE, &self.to_file())
+            .map_err(|FileError { path, source }| LastGoodError::Io { path, source })
     }
 
     /// What is kept in `folder`; `None` if nothing is.

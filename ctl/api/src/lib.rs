@@ -12,3 +12,4 @@ pub mod message;
 pub mod place;
 pub mod profile_doc;
 pub mod switch_doc;
+pub mod whole_file;

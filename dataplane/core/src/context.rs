@@ -7,6 +7,7 @@ use crate::frame::{Charge, Descriptor, Frame};
 use crate::ids::{PerPg, PerPort, PgId, PortId, WorkerId, MAX_PORTS};
 use crate::io::FramePool;
 use crate::mmu::{Edge, EdgeKind, Mmu};
+use crate::probe::{Probe, PROBE_EVERY};
 use crate::profile::Profile;
 use crate::ring::Producer;
 use crate::topology::Topology;
@@ -22,6 +23,8 @@ pub struct Shared {
     pub fdb: Fdb,
     /// Who holds frames with several copies.
     pub copies: Copies,
+    /// The frame that is being timed.
+    pub probe: Probe,
 }
 
 /// XOFF and XON edges of one PG, as far as this worker won them.
@@ -91,6 +94,10 @@ pub struct Context<M> {
     /// Edges of the call to the MMU that is under way: a charge has two at most.
     pub(crate) new_edges: Vec<Edge>,
     pub(crate) bells: Bells,
+    /// When this worker chooses a frame to time again.
+    pub(crate) next_probe: Time,
+    /// Frames that it has chosen.
+    pub(crate) probes: usize,
 }
 
 /// Calls a method of the MMU; its edges go where [`Context::note_edges`] finds them.
@@ -159,16 +166,30 @@ impl<M: FramePool> Context<M> {
         with_edges!(self, adopt, port, pg);
     }
 
-    /// Ends a frame: it has left or was dropped. The last holder releases and sends memory home.
+    /// Which frame of a burst of `came` is to be timed; `came` for none.
+    #[inline]
+    pub(crate) fn probe_place(&mut self, came: usize) -> usize {
+        if self.now < self.next_probe || came == 0 || !self.shared.probe.is_free() {
+            return came;
+        }
+        self.next_probe = self.now.after(PROBE_EVERY);
+        self.probes = self.probes.wrapping_add(1);
+        self.probes % came
+    }
+
+    /// Ends a frame that was dropped. The last holder releases and sends memory home.
     pub(crate) fn finish(&mut self, frame: Frame) {
         if frame.copy && !self.shared.copies.end(frame.handle.chunk()) {
             return;
+        }
+        if frame.timed {
+            self.shared.probe.give_up();
         }
         self.release(frame.charge);
         self.pool.free(frame.handle);
     }
 
-    /// Like [`finish`](Self::finish) for one of several frames that end at once: its receipt joins
+    /// Like [`finish`](Self::finish) for one of several frames that have left: its receipt joins
     /// those in `run` where one release of all is as good as one of each. That is so while the PG
     /// isn't in XOFF, for no edge can then lie between them; nobody else charges a PG of this
     /// worker's ports. (Another worker's adoption of a profile may pause it meanwhile; then the one

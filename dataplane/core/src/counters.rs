@@ -28,6 +28,8 @@ pub struct PgCounters {
     pub admitted: Traffic,
     /// Frames refused by the MMU: `headroom_overflow` or `lossy_ingress`.
     pub dropped: DropCounters,
+    /// Bytes of those.
+    pub dropped_bytes: u64,
 }
 
 /// What one egress queue counts.

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::drop::DropReason;
-use crate::frame::Descriptor;
+use crate::frame::{is_timed, Descriptor};
 use crate::ids::{PerQueue, QueueId, QueueSet};
 use crate::io::{FramePool, PortIo, BURST};
 use crate::port::Port;
@@ -141,7 +141,7 @@ pub(crate) fn run<P: PortIo>(
     // Pauses come in at ingress only: none begins or ends between here and the last frame.
     let paused = port.receiver.paused_queues(context.now, &spec.maps);
     let paused = QueueSet(paused.0 & !port.watch.forwarding.0);
-    let mut gate = Gate { paused, room: 0 };
+    let mut gate = Gate { paused, room: 0, sent: 0 };
     let mut sent = 0;
     // Where the driver sends within the kick, what it sent makes room for more at once: else a
     // port whose `tx_inflight` is less than a burst would fall behind what comes in.
@@ -153,7 +153,11 @@ pub(crate) fn run<P: PortIo>(
         if sent == before {
             break;
         }
-        port.io.kick();
+        let left = port.io.kick();
+        if is_timed(gate.sent) {
+            port.latency.count(context.shared.probe.end(left));
+            gate.sent = 0;
+        }
         work += sent - before + reap(port, context, done);
     }
     work
@@ -164,6 +168,8 @@ struct Gate {
     paused: QueueSet,
     /// Fragments that the TX ring takes at least.
     room: usize,
+    /// The descriptors that went into the TX ring, joined by "or": whether one is timed.
+    sent: u64,
 }
 
 /// Sends the next frame, if one may leave: not paused, scheduled, shaped, and within the bound of
@@ -214,6 +220,7 @@ fn send_next<P: PortIo>(
         return false;
     }
     gate.room -= MAX_FRAGMENTS;
+    gate.sent |= token;
     has_left(port, id, len, now);
     true
 }

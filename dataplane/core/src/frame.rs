@@ -113,6 +113,8 @@ pub struct Frame {
     pub lossless: bool,
     /// One of several copies: immutable, shares memory and receipt (SPEC 3.5).
     pub copy: bool,
+    /// The one that is being timed, see [`crate::probe`].
+    pub timed: bool,
 }
 
 /// A [`Frame`] in 64 bits: what queues and hand-over rings hold. Move-only.
@@ -129,7 +131,8 @@ const L3_AT: u32 = TAGS_AT + 2;
 const ECN_AT: u32 = L3_AT + 2;
 const LOSSLESS_AT: u32 = ECN_AT + 2;
 const COPY_AT: u32 = LOSSLESS_AT + 1;
-const _: () = assert!(COPY_AT < 64, "a frame must fit into one descriptor");
+const TIMED_AT: u32 = COPY_AT + 1;
+const _: () = assert!(TIMED_AT < 64, "a frame must fit into one descriptor");
 
 impl Descriptor {
     /// As a plain word, for a ring or a token; [`Descriptor::from_word`] takes it back.
@@ -174,6 +177,12 @@ impl Descriptor {
         (self.0 >> COPY_AT) & 1 == 1
     }
 
+    /// The same frame, being timed.
+    #[inline]
+    pub(crate) const fn timed(self) -> Self {
+        Self(self.0 | 1 << TIMED_AT)
+    }
+
     /// The egress port, without taking the frame out.
     #[inline]
     pub const fn egress(&self) -> PortId {
@@ -204,6 +213,7 @@ impl Descriptor {
             ecn: self.ecn(),
             lossless: self.is_lossless(),
             copy: self.is_copy(),
+            timed: is_timed(w),
         }
     }
 }
@@ -212,11 +222,22 @@ impl Frame {
     /// Packs the frame; its cells are what its length takes, so they need no field.
     #[inline]
     pub const fn pack(self) -> Descriptor {
-        let Self { handle, charge, len, egress, queue, tags, l3, ecn, lossless, copy } = self;
+        let Self { handle, charge, len, egress, queue, tags, l3, ecn, lossless, copy, timed } =
+            self;
         let account = (charge.port, charge.pg);
         let stamp = Stamp::new(account, (egress, queue), (tags, l3, ecn), lossless, copy);
-        stamp.on(handle, charge, len)
+        let descriptor = stamp.on(handle, charge, len);
+        if timed {
+            return descriptor.timed();
+        }
+        descriptor
     }
+}
+
+/// Whether any of the words of descriptors that were joined by "or" is of a frame that is timed.
+#[inline]
+pub(crate) const fn is_timed(words: u64) -> bool {
+    words & 1 << TIMED_AT != 0
 }
 
 /// All of a [`Descriptor`] but memory and length: what frames of one way have in common.
@@ -274,6 +295,7 @@ impl Frame {
             ecn: self.ecn,
             lossless: self.lossless,
             copy: true,
+            timed: false,
         }
     }
 }
@@ -288,7 +310,7 @@ mod tests {
         fn packing_keeps_every_field(
             chunk in 0..MAX_CHUNKS, len in 1..=MAX_FRAME_LEN, ingress in 0u8..64, pg in 0u8..8,
             egress in 0u8..64, queue in 0u8..8, tags in 0u8..4, l3 in 0u8..3,
-            ecn in 0u8..4, lossless: bool, copy: bool,
+            ecn in 0u8..4, lossless: bool, copy: bool, timed: bool,
         ) {
             let cell = CellSize::DEFAULT;
             let make = || Frame {
@@ -306,8 +328,10 @@ mod tests {
                 ecn: Ecn::from_bits(ecn),
                 lossless,
                 copy,
+                timed,
             };
             prop_assert_eq!(make().pack().unpack(cell), make());
+            prop_assert_eq!(is_timed(make().pack().into_word()), timed);
         }
     }
 }

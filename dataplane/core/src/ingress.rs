@@ -60,16 +60,35 @@ pub(crate) fn burst<P: PortIo>(
         0 => 0,
         _ => try_late_again(ports, context, &mut burst),
     };
-    for frame in received.drain(..) {
-        take_in(ports, context, &mut burst, frame, false);
+    let mut before = context.probe_place(came);
+    loop {
+        for frame in received.drain(..before) {
+            take_in::<P, false>(ports, context, &mut burst, frame, false);
+        }
+        if received.is_empty() {
+            return came + admitted;
+        }
+        let frame = received.remove(0);
+        take_in_timed(ports, context, &mut burst, frame);
+        before = received.len();
     }
-    came + admitted
+}
+
+/// Takes a frame through the switch that is to be timed, if it is admitted and has no copies.
+#[cold]
+fn take_in_timed<P: PortIo>(
+    ports: &mut [Port<P>],
+    context: &mut Context<P::Pool>,
+    burst: &mut Burst<'_>,
+    frame: Received,
+) {
+    take_in::<P, true>(ports, context, burst, frame, false);
 }
 
 /// Takes one frame through the switch. `again` says that it waited for room before; `false` comes
 /// back if it has to go on waiting.
 #[inline(always)]
-fn take_in<P: PortIo>(
+fn take_in<P: PortIo, const TIMED: bool>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &mut Burst<'_>,
@@ -82,7 +101,9 @@ fn take_in<P: PortIo>(
         find_way(ports, context, burst, &frame, glance);
     }
     match &burst.before[slot] {
-        Some(Before { way, .. }) => data_frame(ports, context, burst, (frame, again), way),
+        Some(Before { way, .. }) => {
+            data_frame::<P, TIMED>(ports, context, burst, (frame, again), way)
+        }
         None => {
             context.pool.free(frame.handle);
             true
@@ -105,7 +126,7 @@ fn try_late_again<P: PortIo>(
         while gone < 2 * BURST {
             let first = ports.get_mut(index).and_then(|port| port.late.pop(pg));
             let Some(frame) = first else { break };
-            if !take_in(ports, context, burst, frame, true) {
+            if !take_in::<P, false>(ports, context, burst, frame, true) {
                 break;
             }
             gone += 1;
@@ -186,7 +207,7 @@ fn count_drop<P: PortIo, M>(
 /// Counts, admits and hands over a frame whose way is known. `false` if it waited for room and has
 /// to go on waiting.
 #[inline(always)]
-fn data_frame<P: PortIo>(
+fn data_frame<P: PortIo, const TIMED: bool>(
     ports: &mut [Port<P>],
     context: &mut Context<P::Pool>,
     burst: &Burst<'_>,
@@ -215,6 +236,9 @@ fn data_frame<P: PortIo>(
             let frame = way.stamp.on(frame.handle, charge, len);
             match way.verdict {
                 Verdict::Flood(set) => flood(ports, context, burst, (frame, set), way.cos),
+                _ if TIMED && context.shared.probe.begin(context.now) => {
+                    deliver(ports, context, burst, frame.timed(), cells);
+                }
                 _ => deliver(ports, context, burst, frame, cells),
             }
             return true;
@@ -249,7 +273,9 @@ fn refuse<P: PortIo>(
     count_received(port, way, frame.len);
     count_drop(port, context, (reason, pg), frame.len);
     if let Some(pg) = pg {
-        port.counters.pgs[pg].dropped.count(reason);
+        let counters = &mut port.counters.pgs[pg];
+        counters.dropped.count(reason);
+        counters.dropped_bytes += u64::from(frame.len.0);
         if lossless && reason == DropReason::HeadroomOverflow {
             port.counters.lossless_violations += 1;
         }

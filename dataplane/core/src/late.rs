@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 /// The waiting frames of one port, each PG's in order.
 pub(crate) struct LateFrames {
     pgs: PerPg<VecDeque<Received>>,
+    /// Their bytes.
+    bytes: PerPg<u64>,
     frames: u32,
     most: u32,
 }
@@ -21,13 +23,28 @@ pub(crate) struct LateFrames {
 impl LateFrames {
     /// Room for `most` frames: the entries of the port's RX rings. It never grows.
     pub(crate) fn new(most: u32) -> Self {
-        Self { pgs: PerPg::from_fn(|_| VecDeque::with_capacity(most as usize)), frames: 0, most }
+        Self {
+            pgs: PerPg::from_fn(|_| VecDeque::with_capacity(most as usize)),
+            bytes: PerPg::default(),
+            frames: 0,
+            most,
+        }
     }
 
     /// Frames that wait.
     #[inline]
     pub(crate) const fn frames(&self) -> u32 {
         self.frames
+    }
+
+    /// Bytes of each PG that wait.
+    pub(crate) const fn bytes(&self) -> &PerPg<u64> {
+        &self.bytes
+    }
+
+    /// Whether the ring is lent no chunk any more: what comes is lost unseen.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.frames >= self.most
     }
 
     /// Whether one of this PG waits: those that come after it must wait behind it.
@@ -41,10 +58,11 @@ impl LateFrames {
     /// # Errors
     /// The frame again, if there is no room.
     pub(crate) fn push(&mut self, pg: PgId, frame: Received) -> Result<(), Received> {
-        if self.frames >= self.most {
+        if self.is_full() {
             return Err(frame);
         }
         self.frames += 1;
+        self.bytes[pg] += u64::from(frame.len.0);
         self.pgs[pg].push_back(frame);
         Ok(())
     }
@@ -53,12 +71,14 @@ impl LateFrames {
     pub(crate) fn pop(&mut self, pg: PgId) -> Option<Received> {
         let frame = self.pgs[pg].pop_front()?;
         self.frames -= 1;
+        self.bytes[pg] -= u64::from(frame.len.0);
         Some(frame)
     }
 
     /// Puts a frame back that [`pop`](Self::pop) gave.
     pub(crate) fn put_back(&mut self, pg: PgId, frame: Received) {
         self.frames += 1;
+        self.bytes[pg] += u64::from(frame.len.0);
         self.pgs[pg].push_front(frame);
     }
 }

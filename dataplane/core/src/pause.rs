@@ -3,10 +3,12 @@
 use crate::context::Context;
 use crate::ids::{PgId, PrioritySet};
 use crate::io::PortIo;
+use crate::pfc::peer::Sight;
 use crate::pfc::PauseCause;
 use crate::port::Port;
 use crate::profile::{PortSpec, Profile};
 use crate::trace::{EventKind, TraceMask};
+use crate::units::{CellSize, Time};
 use holdfast_wire::mac_control::{encode_pfc, FRAME_LEN};
 
 /// Brings what the peer was told in line with the accounts, before the next RX burst is taken
@@ -16,9 +18,7 @@ pub(crate) fn settle<P: PortIo>(
     context: &mut Context<P::Pool>,
     profile: &Profile,
 ) -> usize {
-    if profile.port(port.id).is_none() {
-        return 0;
-    }
+    let Some(spec) = profile.port(port.id) else { return 0 };
     let in_xoff = context.shared.mmu.xoff_set(port.id);
     if in_xoff != 0 {
         for pg in PgId::all().filter(|pg| in_xoff & (1 << pg.index()) != 0) {
@@ -29,7 +29,20 @@ pub(crate) fn settle<P: PortIo>(
         let level = context.shared.mmu.pfc_level(profile, port.id);
         port.sender.set_cause(PauseCause::Mmu, level);
     }
-    send(port, context)
+    let sent = send(port, context);
+    if port.peer.is_due(port.sender.paused(), context.now) {
+        watch_peer(port, spec, profile.cell(), context.now);
+    }
+    sent
+}
+
+/// Looks whether the peer does what it was told.
+#[cold]
+fn watch_peer<P: PortIo>(port: &mut Port<P>, spec: &PortSpec, cell: CellSize, now: Time) {
+    let unseen = port.io.rx_backlog() > 0 || port.late.is_full();
+    let (sender, counters, ring) = (&port.sender, &port.counters.pgs, port.io.rx_ring());
+    let late = port.late.bytes();
+    port.peer.look(&Sight { now, sender, spec, cell, counters, late, ring, unseen });
 }
 
 /// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it, and when frames came

@@ -1,16 +1,17 @@
 //! One port as its owner sees it: rings, egress queues, schedulers and PFC state machines.
 
 use crate::counters::PortCounters;
+use crate::durations::Durations;
 use crate::frame::Descriptor;
 use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
 use crate::io::{Losses, PortIo};
 use crate::late::LateFrames;
 use crate::mmu::QueueAccount;
 use crate::pfc::watchdog::QueueWatch;
-use crate::pfc::{PauseReceiver, PauseSender};
+use crate::pfc::{PauseReceiver, PauseSender, Peer, PeerWatch};
 use crate::profile::PortSpec;
 use crate::sched::{Pacer, Scheduler, Shaper};
-use crate::units::{Cells, Nanos, Time};
+use crate::units::{Cells, Time};
 use crate::watch::PortWatch;
 use crate::wred::Wred;
 use holdfast_wire::MacAddr;
@@ -40,39 +41,6 @@ impl EgressQueue {
     }
 }
 
-/// How long XOFF frames took from the charge to the kick, in power-of-two microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reaction {
-    /// Frames whose time was below 2^n us; the last one also counts all longer ones.
-    pub below: [u64; Self::BUCKETS],
-    /// Sum of the times in nanoseconds.
-    pub total: u64,
-    /// The longest, in nanoseconds.
-    pub longest: u64,
-}
-
-impl Reaction {
-    /// Buckets: below 1 us, 2 us, ... 16.4 ms, and longer.
-    pub const BUCKETS: usize = 16;
-
-    /// The bucket of a time.
-    pub const fn bucket(time: Nanos) -> usize {
-        let bits = (u64::BITS - (time.0 / 1_000).leading_zeros()) as usize;
-        if bits < Self::BUCKETS {
-            bits
-        } else {
-            Self::BUCKETS - 1
-        }
-    }
-
-    /// Counts one.
-    pub fn count(&mut self, time: Nanos) {
-        self.below[Self::bucket(time)] += 1;
-        self.total += time.0;
-        self.longest = self.longest.max(time.0);
-    }
-}
-
 /// A port of the switch, owned by one worker (DESIGN law 2).
 pub struct Port<P> {
     pub(crate) id: PortId,
@@ -86,11 +54,13 @@ pub struct Port<P> {
     pub(crate) pacer: Pacer,
     pub(crate) sender: PauseSender,
     pub(crate) receiver: PauseReceiver,
+    pub(crate) peer: PeerWatch,
     pub(crate) held: bool,
     pub(crate) backlogged: bool,
     pub(crate) up: bool,
     pub(crate) counters: PortCounters,
-    pub(crate) reaction: Reaction,
+    pub(crate) reaction: Durations,
+    pub(crate) latency: Durations,
     /// Received, and waiting for room.
     pub(crate) late: LateFrames,
     /// What its driver had lost when it was asked last.
@@ -121,11 +91,13 @@ impl<P> Port<P> {
             pacer: Pacer::new(spec.tx_inflight),
             sender: PauseSender::new(&spec.pfc, spec.speed),
             receiver: PauseReceiver::new(&spec.pfc, spec.speed),
+            peer: PeerWatch::default(),
             held: false,
             backlogged: false,
             up: true,
             counters: PortCounters::default(),
-            reaction: Reaction::default(),
+            reaction: Durations::default(),
+            latency: Durations::default(),
             late,
             losses: Losses::default(),
             watch: PortWatch::default(),
@@ -182,9 +154,20 @@ impl<P> Port<P> {
         self.watch.queue(queue)
     }
 
-    /// XOFF reaction times.
-    pub const fn reaction(&self) -> &Reaction {
+    /// Whether the peer obeys PFC (SPEC 4.3).
+    pub fn peer(&self) -> Peer {
+        self.peer.known()
+    }
+
+    /// From the charge that decided XOFF to the kick that sent its frame (SPEC 4.1).
+    pub const fn reaction(&self) -> &Durations {
         &self.reaction
+    }
+
+    /// From the RX burst in which frames were taken to the kick that sent them here: sampled, see
+    /// [`crate::probe`].
+    pub const fn latency(&self) -> &Durations {
+        &self.latency
     }
 
     /// Frames that were received and wait for room in their PG (SPEC 4.3).
@@ -226,21 +209,6 @@ impl<P> Port<P> {
         self.pacer.adopt(spec.tx_inflight);
         self.sender.adopt(&spec.pfc, spec.speed);
         self.receiver.adopt(&spec.pfc, spec.speed, now);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reaction_buckets_are_powers_of_two_microseconds() {
-        let mut reaction = Reaction::default();
-        for nanos in [0, 999, 1_000, 1_999, 2_000, 40_000_000] {
-            reaction.count(Nanos(nanos));
-        }
-        assert_eq!(reaction.below[..3], [2, 2, 1]);
-        assert_eq!(reaction.below[Reaction::BUCKETS - 1], 1);
-        assert_eq!(reaction.longest, 40_000_000);
+        self.peer.begin_anew();
     }
 }

@@ -1,5 +1,5 @@
-//! What a port's owner does about storms (SPEC 8): its queues are looked at after each step, what is
-//! stormed is flushed, let go, or only told.
+//! What a port's owner does about storms (SPEC 8): its queues are looked at after each step, what
+//! is stormed is flushed, let go, or only told.
 
 use crate::context::Context;
 use crate::drop::DropReason;
@@ -112,8 +112,8 @@ fn see<P>(port: &Port<P>, spec: &PortSpec, id: QueueId, now: Time) -> Look {
     }
 }
 
-/// Ends the storms of queues that are watched no more: watchdog, PFC or port are gone, or all of them
-/// where `spec` is `None`.
+/// Ends the storms of queues that are watched no more: watchdog, PFC or port are gone, or all of
+/// them where `spec` is `None`.
 pub(crate) fn give_up<P, M>(port: &mut Port<P>, context: &mut Context<M>, spec: Option<&PortSpec>) {
     let watched = spec.filter(|spec| spec.watchdog.is_some());
     let watched = watched.map_or(QueueSet::EMPTY, PortSpec::pausable_queues);

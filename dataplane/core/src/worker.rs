@@ -93,6 +93,8 @@ impl<P: PortIo> Worker<P> {
                 edges: PerPort::from_fn(|_| Default::default()),
                 new_edges: Vec::with_capacity(8),
                 bells: Bells::default(),
+                next_probe: Time::default(),
+                probes: 0,
             },
             received: Vec::with_capacity(BURST),
             done: Vec::with_capacity(BURST),
@@ -268,6 +270,7 @@ impl<P: PortIo> Worker<P> {
                 self.context.shared.fdb.flush_port(port.id);
                 port.receiver.forget(self.context.now);
                 watch::give_up(port, &mut self.context, None);
+                port.peer.forget();
             }
             port.sender.forget(self.context.now);
         }

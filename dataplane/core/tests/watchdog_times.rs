@@ -1,6 +1,6 @@
 //! When a pause is a storm, and when that is over (SPEC 8): the watchdog of one queue against a
 //! model that knows every nanosecond.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A failed set-up fails the test.
+#![allow(clippy::unwrap_used, clippy::panic)] // A failed set-up fails the test.
 
 use holdfast_core::pfc::watchdog::{Change, Look, QueueWatch, MOST_BACK_OFF, REPEATS_WITHIN};
 use holdfast_core::profile::{WatchdogAction, WatchdogSpec};

@@ -4,13 +4,14 @@
 use crate::words::{blocks, fingerprint};
 use holdfast_core::counters::Traffic;
 use holdfast_core::drop::DropCounters;
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerDscp, PerPcp, PerPg, PerPriority, PerQueue, MAX_POOLS};
+use holdfast_core::link_errors::LinkError;
 use holdfast_core::pfc::PauseCause;
-use holdfast_core::port::Reaction;
 use holdfast_wire::InvalidKind;
 
 /// Bounds of a [`Times`], as powers of two of a microsecond: below 1 us, 2 us, ... and longer.
-pub const TIME_BUCKETS: usize = Reaction::BUCKETS;
+pub const TIME_BUCKETS: usize = Durations::BUCKETS;
 
 blocks! {
     /// How often something took how long.
@@ -111,6 +112,8 @@ blocks! {
         lossless_violations: u64,
         /// Frames received that wait for the worker or for room.
         rx_backlog: u64,
+        /// Whether the peer goes on sending what it was told to pause (SPEC 4.3).
+        peer_deaf: bool,
         /// Frames received per DSCP.
         received_dscp: PerDscp<u64>,
         /// Frames received per PCP of the outer tag.
@@ -119,6 +122,8 @@ blocks! {
         invalid: [u64; InvalidKind::COUNT],
         /// From the charge that decided XOFF to the kick that sent its frame.
         xoff_reaction: Times,
+        /// From the RX burst in which frames were taken to the kick that sent them here, sampled.
+        forwarding_latency: Times,
         /// Its PGs.
         pgs: PerPg<PgBlock>,
         /// Its queues.
@@ -171,6 +176,12 @@ blocks! {
         egress_pool: PoolBlock,
         /// Stations in the FDB.
         fdb_entries: u64,
+    }
+
+    /// The link of one port, published once a second by the thread that follows links.
+    LinkBlock {
+        /// Errors since the port was opened, in the order of [`LinkError::ALL`].
+        errors: [u64; LinkError::COUNT],
     }
 
     /// What the control thread did.

@@ -1,11 +1,11 @@
 //! Where everything lies in the memory file, all of it computed from two numbers.
 //!
 //! Header, directory, then the blocks: the control thread's, the shared one, each worker's, each
-//! port's. There is room for every port that a switch can have, so that ports may come later;
-//! memory that nobody writes costs nothing.
+//! port's, each link's. There is room for every port that a switch can have, so that ports may
+//! come later; memory that nobody writes costs nothing.
 
 use crate::block::{block_words, LINE};
-use crate::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock};
+use crate::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock};
 use crate::words::Words;
 use core::ops::Range;
 use holdfast_core::ids::{MAX_PORTS, MAX_WORKERS};
@@ -37,7 +37,7 @@ impl Layout {
 
     /// Words in all.
     pub const fn words(self) -> usize {
-        self.ports_start() + MAX_PORTS * block_words(PortBlock::COUNT)
+        self.links_start() + MAX_PORTS * block_words(LinkBlock::COUNT)
     }
 
     /// The directory's block.
@@ -80,6 +80,20 @@ impl Layout {
         let start = self.ports_start() + number * size;
         Some(start..start + size)
     }
+
+    const fn links_start(self) -> usize {
+        self.ports_start() + MAX_PORTS * block_words(PortBlock::COUNT)
+    }
+
+    /// The block of a port's link; `None` for a port that a switch can't have.
+    pub const fn link(self, number: usize) -> Option<Range<usize>> {
+        if number >= MAX_PORTS {
+            return None;
+        }
+        let size = block_words(LinkBlock::COUNT);
+        let start = self.links_start() + number * size;
+        Some(start..start + size)
+    }
 }
 
 #[cfg(test)]
@@ -92,13 +106,15 @@ mod tests {
         let blocks = [layout.directory(), layout.control(), layout.shared()];
         let workers = (0..3).map(|n| layout.worker(n).unwrap());
         let ports = (0..MAX_PORTS).map(|n| layout.port(n).unwrap());
+        let links = (0..MAX_PORTS).map(|n| layout.link(n).unwrap());
         let mut end = HEADER_WORDS;
-        for block in blocks.into_iter().chain(workers).chain(ports) {
+        for block in blocks.into_iter().chain(workers).chain(ports).chain(links) {
             assert_eq!((block.start, block.start % LINE), (end, 0));
             end = block.end;
         }
         assert_eq!(end, layout.words());
         assert_eq!((layout.worker(3), layout.port(MAX_PORTS)), (None, None));
+        assert_eq!(layout.link(MAX_PORTS), None);
         assert_eq!((Layout::new(0), Layout::new(MAX_WORKERS + 1)), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! The other side: whoever was handed the memory file reads the counters by it.
 
 use crate::block::{read, Read};
-use crate::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock, LAYOUT};
+use crate::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock, LAYOUT};
 use crate::directory::Directory;
 use crate::layout::{Layout, DIRECTORY_WORDS, HEADER_WORDS};
 use crate::map::Mapping;
@@ -103,6 +103,15 @@ impl SegmentReader {
     /// [`SegmentError::Restless`].
     pub fn port(&self, number: usize) -> Result<Option<PortBlock>, SegmentError> {
         self.block(self.layout.port(number))
+    }
+
+    /// The last copy of what is known of a port's link; `None` before its first, or if there is no
+    /// such port.
+    ///
+    /// # Errors
+    /// [`SegmentError::Restless`].
+    pub fn link(&self, number: usize) -> Result<Option<LinkBlock>, SegmentError> {
+        self.block(self.layout.link(number))
     }
 
     /// The last copy of what all workers share; `None` before the first.

@@ -1,7 +1,7 @@
 //! The dataplane's side: it makes the memory file and hands out the right to write each block.
 
 use crate::block::publish;
-use crate::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock, LAYOUT};
+use crate::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock, LAYOUT};
 use crate::directory::Directory;
 use crate::layout::{Layout, DIRECTORY_WORDS, HEADER_WORDS};
 use crate::map::Mapping;
@@ -60,6 +60,7 @@ pub struct Segment {
     layout: Layout,
     workers: Vec<Option<BlockWriter<WorkerBlock>>>,
     ports: Vec<Option<BlockWriter<PortBlock>>>,
+    links: Vec<Option<BlockWriter<LinkBlock>>>,
     shared: Option<BlockWriter<SharedBlock>>,
     control: Option<(DirectoryWriter, BlockWriter<ControlBlock>)>,
 }
@@ -84,7 +85,11 @@ impl Segment {
                 .map(|n| layout.worker(n).map(|place| BlockWriter::new(&mapping, place)))
                 .collect(),
             ports: ports
+                .clone()
                 .map(|n| layout.port(n).map(|place| BlockWriter::new(&mapping, place)))
+                .collect(),
+            links: ports
+                .map(|n| layout.link(n).map(|place| BlockWriter::new(&mapping, place)))
                 .collect(),
             shared: Some(BlockWriter::new(&mapping, layout.shared())),
             control: Some((directory, BlockWriter::new(&mapping, layout.control()))),
@@ -101,6 +106,12 @@ impl Segment {
     /// The right to write a port's block; `None` if it was taken, or there is no such port.
     pub fn port(&mut self, number: usize) -> Option<BlockWriter<PortBlock>> {
         self.ports.get_mut(number)?.take()
+    }
+
+    /// The right to write the block of a port's link; `None` if it was taken, or there is no such
+    /// port.
+    pub fn link(&mut self, number: usize) -> Option<BlockWriter<LinkBlock>> {
+        self.links.get_mut(number)?.take()
     }
 
     /// The right to write what all share; `None` if it was taken.
@@ -215,6 +226,8 @@ mod tests {
         assert!(segment.worker(1).is_some() && segment.port(63).is_some());
         assert!(segment.worker(1).is_none() && segment.port(63).is_none());
         assert!(segment.worker(2).is_none() && segment.port(64).is_none());
+        assert!(segment.link(63).is_some() && segment.link(63).is_none());
+        assert!(segment.link(64).is_none());
         assert!(segment.shared().is_some() && segment.shared().is_none());
         assert!(segment.control().is_some() && segment.control().is_none());
     }

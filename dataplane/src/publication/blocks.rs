@@ -1,11 +1,12 @@
 //! What is in each block, read from the worker between two of its steps.
 
 use crate::worker_thread::WorkerStats;
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerPg, PerPriority, PerQueue, PgId, PoolId, PortId, Priority, QueueId};
 use holdfast_core::io::{FramePool, PortIo};
 use holdfast_core::mmu::{Mmu, PoolSnapshot, View};
-use holdfast_core::pfc::{PauseCause, PauseCounts};
-use holdfast_core::port::{Port, Reaction};
+use holdfast_core::pfc::{PauseCause, PauseCounts, Peer};
+use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::units::{Cells, Time};
 use holdfast_core::worker::Worker;
@@ -21,8 +22,8 @@ fn count(cells: Cells) -> u64 {
     u64::from(cells.0)
 }
 
-fn times(reaction: &Reaction) -> Times {
-    Times { below: reaction.below, total: reaction.total }
+fn times(durations: &Durations) -> Times {
+    Times { below: durations.below, total: durations.total }
 }
 
 /// A port that the worker owns; one that it doesn't own leaves the block as it was.
@@ -44,10 +45,12 @@ pub(super) fn fill_port<P: PortIo>(
     block.receive_overrun = counters.receive_overrun;
     block.lossless_violations = counters.lossless_violations;
     block.rx_backlog = u64::from(backlog) + u64::from(port.late_frames());
+    block.peer_deaf = port.peer() == Peer::Deaf;
     block.received_dscp = counters.received_dscp;
     block.received_pcp = counters.received_pcp;
     block.invalid = InvalidKind::ALL.map(|kind| receiver.invalid(kind));
     block.xoff_reaction = times(port.reaction());
+    block.forwarding_latency = times(port.latency());
     block.pgs = PerPg::from_fn(|pg| pg_block(&shared.mmu, &profile, port, pg));
     block.queues = PerQueue::from_fn(|queue| queue_block(port, queue));
     block.priorities = PerPriority::from_fn(|priority| priority_block(port, priority, now));

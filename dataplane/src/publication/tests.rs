@@ -35,6 +35,8 @@ impl Rig {
 #[test]
 fn what_a_worker_counts_is_read_by_others() {
     let mut rig = rig(2);
+    rig.lab.arrive(0, &ipv4(0, 1, 0, 2, 100));
+    rig.lab.steps(2, Nanos::micros(50));
     rig.lab.hold(1, true);
     for _ in 0..40 {
         for _ in 0..30 {
@@ -65,6 +67,9 @@ fn what_a_worker_counts_is_read_by_others() {
     assert_eq!((pause.causes, pause.transmitted.paused), ([true, false, false], true));
     assert_eq!((pause.transmitted.xoff, pause.transmitted.transitions), (1, 1));
     assert_eq!(block.xoff_reaction.below, port.reaction().below);
+    let latency = reader.port(1).unwrap().unwrap().forwarding_latency;
+    assert_eq!(latency.below, lab.port(1).latency().below);
+    assert_eq!(latency.below.iter().sum::<u64>(), 1, "one frame left and was timed");
     let queue = &reader.port(1).unwrap().unwrap().queues[QueueId::new(3).unwrap()];
     assert_eq!(queue.occupancy, cells.iter().sum::<u64>());
     let shared = reader.shared().unwrap().unwrap();
@@ -72,6 +77,23 @@ fn what_a_worker_counts_is_read_by_others() {
     assert_eq!((shared.egress_pool.size, shared.fdb_entries), (10_000, 2));
     let worker = reader.worker(0).unwrap().unwrap();
     assert_eq!((worker.steps, worker.step_times.below[2], worker.generation), (80, 9, 1));
+}
+
+#[test]
+fn a_deaf_peer_is_published() {
+    let mut rig = rig(2);
+    rig.lab.hold(1, true);
+    let published = |rig: &mut Rig| {
+        let due = rig.publication.due();
+        rig.publication.finish_round(&mut rig.lab.workers[0], &rig.stats, due.max(rig.lab.now));
+        (0..2).map(|n| rig.reader.port(n).unwrap().unwrap().peer_deaf).collect::<Vec<_>>()
+    };
+    assert_eq!(published(&mut rig), [false, false]);
+    for _ in 0..400 {
+        (0..14).for_each(|_| rig.lab.arrive(0, &ipv4(0, 1, 26, 2, 9000)));
+        rig.lab.steps(1, Nanos::micros(100));
+    }
+    assert_eq!(published(&mut rig), [true, false]);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use super::reading::PriorityReading;
 use super::{PortReading, View};
 use holdfast_api::message::{Histogram, HistogramBucket, PfcPort, PfcPriority, PfcReply};
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::Priority;
 use holdfast_core::pfc::PauseCause;
-use holdfast_core::port::Reaction;
 use holdfast_core::profile::PortSpec;
 use holdfast_wire::InvalidKind;
 use std::collections::BTreeMap;
@@ -61,10 +61,10 @@ fn pfc_priority(priority: Priority, reading: &PriorityReading, spec: &PortSpec) 
     }
 }
 
-/// Reaction times of several ports as one histogram.
-fn histogram<'a>(reactions: impl Iterator<Item = &'a Reaction>) -> Histogram {
+/// Durations times of several ports as one histogram.
+fn histogram<'a>(reactions: impl Iterator<Item = &'a Durations>) -> Histogram {
     let mut sum = Histogram::default();
-    let mut below = [0u64; Reaction::BUCKETS];
+    let mut below = [0u64; Durations::BUCKETS];
     for reaction in reactions {
         for (total, count) in below.iter_mut().zip(reaction.below) {
             *total += count;
@@ -73,7 +73,7 @@ fn histogram<'a>(reactions: impl Iterator<Item = &'a Reaction>) -> Histogram {
         sum.max_ns = sum.max_ns.max(reaction.longest);
     }
     sum.count = below.iter().sum();
-    let last = Reaction::BUCKETS - 1;
+    let last = Durations::BUCKETS - 1;
     sum.buckets = below
         .iter()
         .enumerate()
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn histogram_adds_ports_and_bounds_ascend() {
-        let (mut one, mut two) = (Reaction::default(), Reaction::default());
+        let (mut one, mut two) = (Durations::default(), Durations::default());
         one.count(Nanos(999));
         one.count(Nanos(1_000));
         two.count(Nanos(90_000_000));

@@ -2,6 +2,7 @@
 
 use super::{PortFacts, PortReading, View, WorkerReading};
 use holdfast_api::message::{drop_counts, Peer, PortState, PortStatus, PortsReply, WorkerStatus};
+use holdfast_core::pfc;
 use holdfast_core::profile::PortSpec;
 use holdfast_core::units::{FrameLen, Nanos};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +47,11 @@ fn port_status(
         queues: facts.queues,
         worker: topology.owner(port.id).unwrap_or_default().index() as u8,
         wire: wire.map(|peer| view.board.port_name(peer)),
-        peer: Peer::Unknown,
+        peer: match port.peer {
+            pfc::Peer::Unknown => Peer::Unknown,
+            pfc::Peer::Obeys => Peer::Obeys,
+            pfc::Peer::Deaf => Peer::Deaf,
+        },
         notes: facts.notes.clone(),
         rx_frames: counters.received.frames,
         rx_bytes: counters.received.bytes,

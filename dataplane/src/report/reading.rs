@@ -4,12 +4,13 @@ use super::RingReading;
 use holdfast_api::message::PfcDirection;
 use holdfast_core::context::EdgeCount;
 use holdfast_core::counters::PortCounters;
+use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerPg, PerPriority, PerQueue, PgId, PortId, Priority, QueueId, WorkerId};
 use holdfast_core::io::{FramePool, PortIo};
 use holdfast_core::mmu::View as PeakView;
 use holdfast_core::pfc::watchdog::QueueWatch;
-use holdfast_core::pfc::{PauseCause, PauseCounts};
-use holdfast_core::port::{Port, Reaction};
+use holdfast_core::pfc::{PauseCause, PauseCounts, Peer};
+use holdfast_core::port::Port;
 use holdfast_core::profile::Profile;
 use holdfast_core::units::{Cells, Time};
 use holdfast_core::worker::Worker;
@@ -54,7 +55,9 @@ pub(crate) struct PortReading {
     /// 802.3x PAUSE frames received, obeyed or not.
     pub(crate) link_pause_frames: u64,
     /// XOFF reaction times.
-    pub(crate) reaction: Reaction,
+    pub(crate) reaction: Durations,
+    /// Whether the peer obeys PFC.
+    pub(crate) peer: Peer,
     /// Frames that were received and wait for room (SPEC 4.3).
     pub(crate) late: u32,
     /// What only the rings know.
@@ -141,6 +144,7 @@ impl PortReading {
             up: port.is_up(),
             held: port.is_held(),
             in_ring_bytes: u64::from(port.in_ring_bytes()),
+            peer: port.peer(),
             late: port.late_frames(),
             counters: port.counters().clone(),
             queues: PerQueue::from_fn(|id| QueueReading {

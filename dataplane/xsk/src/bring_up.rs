@@ -2,12 +2,12 @@
 
 use crate::error::XskError;
 use crate::ethtool::{Channels, Ethtool, Feature, Pause};
-use crate::netns::{NetnsHandle, NetnsMark};
+use crate::netns::NetnsHandle;
 use crate::peer;
-use crate::rtnetlink::{Netdev, Rtnetlink, Which};
+use crate::rtnetlink::{Netdev, Rtnetlink};
+use crate::undo::{Known, NetdevMark, Original, Setting, UndoLog};
 use nix::libc;
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -51,24 +51,10 @@ pub struct Change {
     pub to: String,
 }
 
-/// How a change is taken back.
-enum Undo {
-    Features(Vec<Feature>),
-    Channels(Channels),
-    Pause(Pause),
-    Mtu(u32),
-    AdminDown,
-}
-
-struct Done {
-    netns: NetnsMark,
-    ifindex: u32,
-    undo: Undo,
-}
-
 /// What was done to a port and its peer; undone when dropped.
 pub(crate) struct BringUp {
-    done: Vec<Done>,
+    done: Vec<Original>,
+    log: UndoLog,
     pub(crate) changes: Vec<Change>,
     pub(crate) notes: Vec<String>,
     pub(crate) driver: String,
@@ -82,8 +68,8 @@ pub(crate) struct BringUp {
 }
 
 /// Descriptors that are open at once while a setting is put back: its namespace, rtnetlink,
-/// ethtool.
-const RESERVE: usize = 3;
+/// ethtool; or where that is looked for, two folders, the namespace and a socket.
+const RESERVE: usize = 4;
 
 /// What the config asks of a netdev.
 #[derive(Clone, Copy)]
@@ -99,9 +85,11 @@ impl BringUp {
         netns: &NetnsHandle,
         dev: &Netdev,
         wanted: Wanted,
+        log: UndoLog,
     ) -> Result<Self, XskError> {
         let mut up = Self {
             done: Vec::new(),
+            log,
             changes: Vec::new(),
             notes: Vec::new(),
             driver: String::new(),
@@ -139,8 +127,9 @@ impl BringUp {
         self.switch_off(netns, dev, &ethtool, &OFF_AT_PORT);
         self.end_autoneg(netns, dev, &ethtool);
         if !dev.admin_up {
-            netlink.set_up(dev.index, true).map_err(failed("set the link up"))?;
-            self.record(netns, dev, Undo::AdminDown, "link", &"down", &"up");
+            let shown = ("link", "down".to_owned(), "up".to_owned());
+            self.change(netns, dev, Setting::AdminDown, shown, || netlink.set_up(dev.index, true))
+                .map_err(failed("set the link up"))?;
         }
         self.promiscuous =
             Some(promiscuous(dev.index).map_err(failed("make the netdev promiscuous"))?);
@@ -168,22 +157,26 @@ impl BringUp {
         }
     }
 
-    fn record(
+    /// Changes one setting; `was` is in the log before. `shown` is its name, its old value and the
+    /// new one.
+    fn change(
         &mut self,
         netns: &NetnsHandle,
         dev: &Netdev,
-        undo: Undo,
-        what: impl Into<String>,
-        from: &dyn fmt::Display,
-        to: &dyn fmt::Display,
-    ) {
-        self.done.push(Done { netns: netns.mark(), ifindex: dev.index, undo });
-        self.changes.push(Change {
-            device: format!("{}/{}", netns.name(), dev.name),
-            what: what.into(),
-            from: from.to_string(),
-            to: to.to_string(),
-        });
+        was: Setting,
+        (what, from, to): (&str, String, String),
+        work: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let original = Original { netdev: NetdevMark::new(netns, dev), was };
+        self.log.add(std::slice::from_ref(&original));
+        if let Err(error) = work() {
+            self.log.remove(&[original]);
+            return Err(error);
+        }
+        self.done.push(original);
+        let device = format!("{}/{}", netns.name(), dev.name);
+        self.changes.push(Change { device, what: what.to_owned(), from, to });
+        Ok(())
     }
 
     fn set_mtu(
@@ -198,9 +191,9 @@ impl BringUp {
             return Ok(());
         };
         let port = port.to_owned();
-        netlink.set_mtu(dev.index, mtu).map_err(|source| XskError::Mtu { port, mtu, source })?;
-        self.record(netns, dev, Undo::Mtu(dev.mtu), "mtu", &dev.mtu, &mtu);
-        Ok(())
+        let shown = ("mtu", dev.mtu.to_string(), mtu.to_string());
+        self.change(netns, dev, Setting::Mtu(dev.mtu), shown, || netlink.set_mtu(dev.index, mtu))
+            .map_err(|source| XskError::Mtu { port, mtu, source })
     }
 
     /// Brings the number of RX queues to the number that will be bound. RSS follows it.
@@ -232,8 +225,10 @@ impl BringUp {
         } else {
             Channels { rx: asked, ..now }
         };
-        match ethtool.set_channels(want) {
-            Ok(()) => self.record(netns, dev, Undo::Channels(now), "channels", &present, &asked),
+        let shown = ("channels", present.to_string(), asked.to_string());
+        let set = || ethtool.set_channels(want);
+        match self.change(netns, dev, Setting::channels(now), shown, set) {
+            Ok(()) => {}
             Err(_) if asked == 0 || asked > present => {
                 return Err(XskError::Queues { port: port.to_owned(), asked, present });
             }
@@ -257,13 +252,25 @@ impl BringUp {
         };
         let (switchable, fixed): (Vec<_>, Vec<_>) =
             on(features).into_iter().partition(|f| f.available);
+        let netdev = NetdevMark::new(netns, dev);
+        let original = |f: &Feature| {
+            let was = Setting::Offload(f.name.clone());
+            Original { netdev: netdev.clone(), was }
+        };
+        self.log.add(&switchable.iter().map(original).collect::<Vec<_>>());
         let result = ethtool.switch(&switchable, false);
         let still = ethtool.features().map(on).unwrap_or_default();
-        for feature in switchable {
-            if still.iter().all(|f| f.index != feature.index) {
-                let name = feature.name.clone();
-                self.record(netns, dev, Undo::Features(vec![feature]), name, &"on", &"off");
-            }
+        let (stay, off): (Vec<_>, Vec<_>) =
+            switchable.iter().partition(|one| still.iter().any(|f| f.index == one.index));
+        self.log.remove(&stay.into_iter().map(original).collect::<Vec<_>>());
+        for feature in off {
+            self.done.push(original(feature));
+            self.changes.push(Change {
+                device: format!("{}/{}", netns.name(), dev.name),
+                what: feature.name.clone(),
+                from: "on".to_owned(),
+                to: "off".to_owned(),
+            });
         }
         for feature in &still {
             let why = match &result {
@@ -283,38 +290,27 @@ impl BringUp {
         if now == off {
             return;
         }
-        match ethtool.set_pause(off) {
-            Ok(()) => {
-                let from = format!("autoneg {} rx {} tx {}", now.autoneg, now.rx, now.tx);
-                self.record(netns, dev, Undo::Pause(now), "pause", &from, &"off");
-            }
-            Err(e) => self.notes.push(format!("{}: 802.3x pause stays on ({e})", dev.name)),
+        let from = format!("autoneg {} rx {} tx {}", now.autoneg, now.rx, now.tx);
+        let shown = ("pause", from, "off".to_owned());
+        let set = || ethtool.set_pause(off);
+        if let Err(e) = self.change(netns, dev, Setting::pause(now), shown, set) {
+            self.notes.push(format!("{}: 802.3x pause stays on ({e})", dev.name));
         }
     }
 
     /// Puts back what was changed, last first. A netdev or namespace that is gone needs nothing.
+    /// What can't be put back stays in the log.
     pub(crate) fn restore(&mut self) {
         self.promiscuous = None;
         self.reserve.clear();
-        for Done { netns, ifindex, undo } in std::mem::take(&mut self.done).into_iter().rev() {
-            let Some(netns) = netns.find() else { continue };
-            let work = || -> io::Result<()> {
-                let netlink = Rtnetlink::open()?;
-                let Ok(dev) = netlink.netdev(Which::Index(ifindex)) else { return Ok(()) };
-                match undo {
-                    Undo::Features(features) => Ethtool::open(&dev.name)?.switch(&features, true),
-                    Undo::Channels(channels) => Ethtool::open(&dev.name)?.set_channels(channels),
-                    Undo::Pause(pause) => Ethtool::open(&dev.name)?.set_pause(pause),
-                    Undo::Mtu(mtu) => netlink.set_mtu(ifindex, mtu),
-                    Undo::AdminDown => netlink.set_up(ifindex, false),
-                }
-            };
-            match netns.run(work) {
-                Ok(Ok(())) => {}
-                Ok(Err(e)) => log::warn!("{}: a setting can't be put back: {e}", netns.name()),
-                Err(e) => log::warn!("a setting can't be put back: {e}"),
+        let mut back = Vec::new();
+        for original in std::mem::take(&mut self.done).into_iter().rev() {
+            match original.put_back(Known::ByIndex) {
+                Ok(_) => back.push(original),
+                Err(e) => log::warn!("{original} can't be put back: {e}"),
             }
         }
+        self.log.remove(&back);
         self.changes.clear();
     }
 }

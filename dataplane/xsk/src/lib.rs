@@ -24,6 +24,7 @@ mod sizing;
 mod socket;
 mod survey;
 mod tx;
+mod undo;
 
 pub use bell::{wait, Bell};
 pub use bring_up::Change;
@@ -32,7 +33,7 @@ pub use link::LinkState;
 pub use link_watch::LinkEvent;
 pub use loader::{LosslessMap, LosslessWriter, Trust, XdpCounters, XdpMode, XdpPreference};
 pub use memory::{Memory, CHUNK_BYTES, MAX_FRAGMENTS};
-pub use netns::{Netns, NetnsHandle};
+pub use netns::{Netns, NetnsHandle, NetnsMark};
 pub use open::{
     look, open_port, CopyPreference, PortConfig, PortGuard, PortStatus, Seen, ONE_PAGE_MTU,
 };
@@ -41,3 +42,4 @@ pub use port::{Held, XskPort};
 pub use sizing::{chunks_needed, Layout, PortNeed, RingSizes, CONTROL_CHUNKS, CONTROL_SLOTS};
 pub use socket::XskStats;
 pub use survey::{probe_bpf, probe_socket, survey, Survey, SurveyedPeer};
+pub use undo::{put_back, NetdevMark, Original, PutBack, Setting, UndoLog};

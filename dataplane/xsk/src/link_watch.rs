@@ -1,7 +1,8 @@
-//! News of a port's netdev: link down and up, MTU changed, gone.
+//! News of a port's netdev: link down and up, MTU changed, gone; and the errors of its link.
 
 use crate::error::XskError;
 use crate::rtnetlink::{messages, Netdev, Rtnetlink, Which};
+use holdfast_core::link_errors::LinkErrors;
 use netlink_packet_core::NetlinkPayload;
 use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
@@ -26,6 +27,9 @@ pub enum LinkEvent {
 /// A subscription to the news of one netdev. Readable when there are some.
 pub(crate) struct LinkWatch {
     socket: Socket,
+    /// For questions, in the same namespace.
+    asking: Rtnetlink,
+    errors: LinkErrors,
     ifindex: u32,
     up: bool,
     mtu: u32,
@@ -39,8 +43,10 @@ impl LinkWatch {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
             socket.bind(&SocketAddr::new(0, libc::RTMGRP_LINK as u32))?;
             socket.set_non_blocking(true)?;
-            let dev = Rtnetlink::open()?.netdev(Which::Index(ifindex))?;
-            Ok(Self { socket, ifindex, up: dev.up, mtu: dev.mtu })
+            let asking = Rtnetlink::open()?;
+            let dev = asking.netdev(Which::Index(ifindex))?;
+            let errors = LinkErrors::since(asking.errors(ifindex)?);
+            Ok(Self { socket, asking, errors, ifindex, up: dev.up, mtu: dev.mtu })
         };
         open().map_err(|source| XskError::Link {
             port: port.to_owned(),
@@ -52,6 +58,12 @@ impl LinkWatch {
     /// Whether the link was up by the latest news.
     pub(crate) fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// Asks the kernel for the errors of the link since it was subscribed to.
+    pub(crate) fn errors(&mut self) -> io::Result<&LinkErrors> {
+        self.errors.follow(self.asking.errors(self.ifindex)?);
+        Ok(&self.errors)
     }
 
     /// Takes all news; never blocks. Only changes are reported.

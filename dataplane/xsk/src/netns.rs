@@ -2,17 +2,25 @@
 
 use crate::error::XskError;
 use crate::socket::Step;
+use nix::libc;
 use nix::sched::{setns, unshare, CloneFlags};
+use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where `ip netns` keeps the named ones.
 pub(crate) const NAMED: &str = "/run/netns";
+
+/// Processes that are looked at for namespaces without a name.
+const PROCESS_LIMIT: usize = 65_536;
+/// The socket option that tells the cookie of a socket's namespace (Linux 5.14).
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Runs `work` in a network namespace made for it, on a thread of its own. The namespace goes with
 /// the last socket that the work leaves in it.
@@ -82,20 +90,58 @@ pub struct NetnsHandle {
     name: String,
 }
 
-/// Where a namespace was and which one it was, without keeping it alive.
-#[derive(Clone, Debug)]
-pub(crate) struct NetnsMark {
-    path: PathBuf,
-    name: String,
-    inode: u64,
+/// Where a namespace was and which one it was, without keeping it alive; also for a process to
+/// come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetnsMark {
+    /// The file by which it was opened.
+    pub path: String,
+    /// What it is called in messages.
+    pub name: String,
+    /// Its inode. The kernel gives that of a namespace that went to the next one that is made.
+    pub inode: u64,
+    /// What the kernel calls it until the next boot and gives to no other one; 0 if unknown.
+    pub cookie: u64,
 }
 
 impl NetnsMark {
-    /// The namespace, if it is still there and still the same one.
+    /// The namespace, if it still can be found and is still the same one: where it was, else among
+    /// those with a name, this process's own and those of other processes.
     pub(crate) fn find(&self) -> Option<NetnsHandle> {
-        let found = NetnsHandle::open(&self.path, self.name.clone()).ok()?;
-        (found.inode() == Some(self.inode)).then_some(found)
+        let open = |path: &Path, name: &str| {
+            let found = NetnsHandle::open(path, name.to_owned()).ok()?;
+            self.is(&found).then_some(found)
+        };
+        open(Path::new(&self.path), &self.name).or_else(|| {
+            let mut others = places().filter(|(path, _)| inode(path) == Some(self.inode));
+            others.find_map(|(path, name)| open(&path, &name))
+        })
     }
+
+    fn is(&self, found: &NetnsHandle) -> bool {
+        found.inode() == Some(self.inode) && (self.cookie == 0 || found.cookie() == self.cookie)
+    }
+}
+
+/// Where namespaces can be found: the named ones first, then those of processes. The same one can
+/// come several times.
+pub(crate) fn places() -> impl Iterator<Item = (PathBuf, String)> {
+    let entries = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries(NAMED)
+        .map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()));
+    let processes = entries("/proc").take(PROCESS_LIMIT).filter_map(|entry| {
+        let name = entry.file_name();
+        let process = name.to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
+        let path = Path::new("/proc").join(&name).join("ns/net");
+        process.then(|| (path.clone(), path.display().to_string()))
+    });
+    named.chain(processes)
+}
+
+/// The inode of a namespace's file.
+pub(crate) fn inode(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|file| file.ino())
 }
 
 impl NetnsHandle {
@@ -117,8 +163,17 @@ impl NetnsHandle {
 
     /// How to find it again.
     pub(crate) fn mark(&self) -> NetnsMark {
-        let inode = self.inode().unwrap_or(0);
-        NetnsMark { path: self.path.clone(), name: self.name.clone(), inode }
+        NetnsMark {
+            path: self.path.to_string_lossy().into_owned(),
+            name: self.name.clone(),
+            inode: self.inode().unwrap_or(0),
+            cookie: self.cookie(),
+        }
+    }
+
+    /// What the kernel calls it, 0 if it doesn't say.
+    fn cookie(&self) -> u64 {
+        self.run(|| cookie_here().unwrap_or(0)).unwrap_or(0)
     }
 
     /// Runs `work` inside, on a thread of its own: a thread that has changed its namespace is
@@ -145,9 +200,46 @@ impl AsFd for NetnsHandle {
     }
 }
 
+/// The cookie of the calling thread's namespace.
+fn cookie_here() -> io::Result<u64> {
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let fd = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `cookie` and the length to `length`;
+    // both live until the call returns.
+    let done = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            std::ptr::from_mut(&mut cookie).cast(),
+            &mut length,
+        )
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(cookie)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A namespace whose path is another's now is found among those of processes, and one that
+    /// never was isn't.
+    #[test]
+    fn a_mark_is_found_again_wherever_it_is_and_no_other_is_taken_for_it() {
+        let own = Netns::Own.open().unwrap().mark();
+        assert!(own.inode > 0 && own.cookie > 0, "{own:?}");
+        let elsewhere = NetnsMark { path: "/proc/0/ns/net".to_owned(), ..own.clone() };
+        assert_eq!(elsewhere.find().unwrap().mark().cookie, own.cookie);
+        // A new namespace that was given the inode of an old one.
+        let later = NetnsMark { cookie: own.cookie + 1, ..own.clone() };
+        assert!(later.find().is_none());
+        assert!(NetnsMark { inode: 1, ..own }.find().is_none());
+    }
 
     #[test]
     fn a_slash_makes_a_path() {

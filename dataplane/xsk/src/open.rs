@@ -12,6 +12,8 @@ use crate::port::XskPort;
 use crate::rtnetlink::{Netdev, Rtnetlink, Which};
 use crate::sizing::{RingSizes, SHARED_RING};
 use crate::socket::{Step, XskSocket, UNUSED_RING};
+use crate::undo::UndoLog;
+use holdfast_core::link_errors::LinkErrors;
 use holdfast_wire::MacAddr;
 use nix::libc;
 use std::io;
@@ -57,6 +59,8 @@ pub struct PortConfig {
     pub copy: CopyPreference,
     /// Which frames the XDP program spares under `rx_pressure`.
     pub lossless: LosslessMap,
+    /// Where it is noted what will have to be put back.
+    pub undo: UndoLog,
 }
 
 /// What a port has become: for `show ports`.
@@ -125,6 +129,19 @@ impl PortGuard {
         events
     }
 
+    /// Errors of the link since the port was opened, asked of the kernel: it may take the time of a
+    /// system call that waits for others, so no worker may ask.
+    ///
+    /// # Errors
+    /// [`XskError::Link`], where the netdev is gone.
+    pub fn link_errors(&mut self) -> Result<&LinkErrors, XskError> {
+        self.watch.errors().map_err(|source| XskError::Link {
+            port: self.status.ifname.clone(),
+            step: "read its errors",
+            source,
+        })
+    }
+
     /// Whether the link is usable.
     pub fn link(&self) -> &Arc<LinkState> {
         &self.link
@@ -161,7 +178,7 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
     let netns = config.netns.open()?;
     let before = netdev(&port, &netns, &config.ifname)?;
     let wanted = Wanted { queues: config.queues, mtu: config.mtu };
-    let bring_up = BringUp::start(&port, &netns, &before, wanted)?;
+    let bring_up = BringUp::start(&port, &netns, &before, wanted, config.undo.clone())?;
     let dev = netdev(&port, &netns, &config.ifname)?;
     let loaded = loader::load(&port)?;
     let bound = netns.run(|| bind_all(memory, config, &port, &dev, bring_up.queues, &loaded))??;

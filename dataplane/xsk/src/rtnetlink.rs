@@ -1,10 +1,13 @@
 //! What rtnetlink says about netdevs and namespaces of the calling thread's namespace.
 
+use holdfast_core::link_errors::{KernelErrors, LinkError};
 use holdfast_wire::MacAddr;
 use netlink_packet_core::{
     NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_ACK, NLM_F_REQUEST,
 };
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+};
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{protocols::NETLINK_ROUTE, Socket, SocketAddr};
@@ -121,6 +124,22 @@ impl Rtnetlink {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
+    /// The errors of a netdev, as the kernel counts them.
+    pub(crate) fn errors(&self, index: u32) -> io::Result<KernelErrors> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        let Some(RouteNetlinkMessage::NewLink(link)) =
+            self.ask(RouteNetlinkMessage::GetLink(message))?
+        else {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        };
+        let stats = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Stats64(stats) => Some(kernel_errors(stats)),
+            _ => None,
+        });
+        stats.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+    }
+
     /// Takes a netdev up or down.
     pub(crate) fn set_up(&self, index: u32, up: bool) -> io::Result<()> {
         let mut message = LinkMessage::default();
@@ -152,6 +171,25 @@ impl Rtnetlink {
         };
         Ok(nsid.attributes.iter().find_map(id))
     }
+}
+
+/// In the order that `LinkError` has.
+fn kernel_errors(stats: &Stats64) -> KernelErrors {
+    LinkError::ALL.map(|kind| match kind {
+        LinkError::RxCrc => stats.rx_crc_errors,
+        LinkError::RxFrame => stats.rx_frame_errors,
+        LinkError::RxLength => stats.rx_length_errors,
+        LinkError::RxFifo => stats.rx_fifo_errors,
+        LinkError::RxOver => stats.rx_over_errors,
+        LinkError::RxMissed => stats.rx_missed_errors,
+        LinkError::RxOther => stats.rx_errors,
+        LinkError::TxAborted => stats.tx_aborted_errors,
+        LinkError::TxCarrier => stats.tx_carrier_errors,
+        LinkError::TxFifo => stats.tx_fifo_errors,
+        LinkError::TxHeartbeat => stats.tx_heartbeat_errors,
+        LinkError::TxWindow => stats.tx_window_errors,
+        LinkError::TxOther => stats.tx_errors,
+    })
 }
 
 /// The messages in one datagram.

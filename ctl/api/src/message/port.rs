@@ -91,11 +91,11 @@ pub enum XdpMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Peer {
-    /// It was never paused.
+    /// It was not paused long enough to be seen.
     Unknown,
-    /// It stopped within its response time.
+    /// It stopped when it was told.
     Obeys,
-    /// It went on at full rate: lossless can't hold for it.
+    /// It went on: lossless can't hold for it.
     Deaf,
 }
 

@@ -320,7 +320,8 @@ fn same(one: &ProfilePlan, other: &ProfilePlan) -> Result<(), TestCaseError> {
         for (pg, account) in left.pgs.iter() {
             prop_assert_eq!(account, &right.pgs[pg], "port {} pg {}", number, pg);
         }
-        prop_assert_eq!(one.watchdog(number), other.watchdog(number));
+        let (one, other) = (&one.spec().ports[number], &other.spec().ports[number]);
+        prop_assert_eq!(one.watchdog, other.watchdog);
     }
     prop_assert_eq!(left, right);
     Ok(())

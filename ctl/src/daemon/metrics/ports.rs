@@ -4,12 +4,18 @@ use super::family::Families;
 use super::snapshot::Snapshot;
 use holdfast_core::counters::Traffic;
 use holdfast_core::drop::DropReason;
+use holdfast_core::link_errors::LinkError;
 use holdfast_shm::counters::PortBlock;
 
 pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
     traffic(families, snapshot);
     losses(families, snapshot);
     classes(families, snapshot);
+    let name = "holdfast_port_peer_deaf";
+    families.gauge(name, "Whether the peer goes on sending what PFC told it to pause.");
+    for (entry, port) in &snapshot.ports {
+        families.state(&[("port", &entry.name)], port.peer_deaf);
+    }
     families.gauge("holdfast_port_up", "Whether the port's link is usable.");
     for (entry, port) in &snapshot.ports {
         families.state(&[("port", &entry.name)], port.up);
@@ -53,6 +59,13 @@ fn losses(families: &mut Families, snapshot: &Snapshot) {
     families.counter(name, "Frames that the kernel lost because the worker was late.");
     for (entry, port) in &snapshot.ports {
         families.count(&[("port", &entry.name)], port.receive_overrun);
+    }
+    let name = "holdfast_port_errors_total";
+    families.counter(name, "Errors of the port's link since it was opened, as its driver counts.");
+    for ((entry, _), link) in snapshot.ports.iter().zip(&snapshot.links) {
+        for (kind, errors) in LinkError::ALL.iter().zip(link.errors) {
+            families.count(&[("port", &entry.name), ("kind", kind.name())], errors);
+        }
     }
     let name = "holdfast_lossless_violations_total";
     families.counter(name, "Lossless frames lost. Must stay 0.");

@@ -57,6 +57,11 @@ fn workers(families: &mut Families, snapshot: &Snapshot) {
     let name = "holdfast_xoff_reaction_seconds";
     let help = "From the charge that decides XOFF to the kick that sends its PFC frame.";
     families.histogram(name, help, &reaction);
+    let mut latency = Times::default();
+    snapshot.ports.iter().for_each(|(_, port)| sum(&mut latency, &port.forwarding_latency));
+    let name = "holdfast_forwarding_latency_seconds";
+    let help = "From the RX burst that took a frame to the kick that sends it, by samples.";
+    families.histogram(name, help, &latency);
 }
 
 fn sum(into: &mut Times, times: &Times) {

@@ -1,6 +1,6 @@
 //! The segment's blocks beside the names they belong to, read once for a page.
 
-use holdfast_shm::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock};
+use holdfast_shm::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock};
 use holdfast_shm::directory::{Directory, PortEntry};
 use holdfast_shm::{Identity, SegmentError, SegmentReader};
 
@@ -11,6 +11,8 @@ pub(super) struct Snapshot {
     pub(super) directory: Directory,
     /// The ports that there are now; one that has published nothing yet has all counters at 0.
     pub(super) ports: Vec<(PortEntry, PortBlock)>,
+    /// Their links, in the same order.
+    pub(super) links: Vec<LinkBlock>,
     pub(super) workers: Vec<WorkerBlock>,
     pub(super) shared: SharedBlock,
     pub(super) control: ControlBlock,
@@ -23,10 +25,11 @@ impl Snapshot {
     /// [`SegmentError`].
     pub(super) fn take(segment: &SegmentReader) -> Result<Self, SegmentError> {
         let directory = segment.directory()?;
-        let mut ports = Vec::new();
+        let (mut ports, mut links) = (Vec::new(), Vec::new());
         for (number, entry) in directory.ports.iter().enumerate() {
             if let Some(entry) = entry {
                 ports.push((entry.clone(), segment.port(number)?.unwrap_or_default()));
+                links.push(segment.link(number)?.unwrap_or_default());
             }
         }
         let workers = (0..segment.workers()).map(|n| segment.worker(n));
@@ -35,6 +38,7 @@ impl Snapshot {
             identity: segment.identity().clone(),
             directory,
             ports,
+            links,
             workers: workers?.into_iter().map(Option::unwrap_or_default).collect(),
             shared: segment.shared()?.unwrap_or_default(),
             control: segment.control()?,

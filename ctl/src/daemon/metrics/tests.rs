@@ -1,7 +1,8 @@
 use super::*;
 use holdfast_core::drop::DropReason;
 use holdfast_core::ids::{PgId, Priority, QueueId};
-use holdfast_shm::counters::{ControlBlock, PortBlock, SharedBlock, WorkerBlock};
+use holdfast_core::link_errors::LinkError;
+use holdfast_shm::counters::{ControlBlock, LinkBlock, PortBlock, SharedBlock, WorkerBlock};
 use holdfast_shm::directory::{Directory, PortEntry, ProfileEntry};
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{BlockWriter, DirectoryWriter, Identity, Segment};
@@ -17,6 +18,7 @@ struct Switch {
     names: DirectoryWriter,
     done: BlockWriter<ControlBlock>,
     ports: Vec<BlockWriter<PortBlock>>,
+    links: Vec<BlockWriter<LinkBlock>>,
     worker: BlockWriter<WorkerBlock>,
     shared: BlockWriter<SharedBlock>,
 }
@@ -36,6 +38,7 @@ impl Switch {
             names,
             done,
             ports: (0..8).map(|n| segment.port(n).unwrap()).collect(),
+            links: (0..8).map(|n| segment.link(n).unwrap()).collect(),
             worker: segment.worker(0).unwrap(),
             shared: segment.shared().unwrap(),
         }
@@ -112,6 +115,7 @@ fn every_series_is_there_from_the_start_at_0() {
     let count = |name: &str| samples.keys().filter(|series| series.starts_with(name)).count();
     assert_eq!(count("holdfast_port_dropped_frames_total{port=\"h1\""), DropReason::COUNT);
     assert_eq!(count("holdfast_port_received_class_frames_total{port=\"h1\""), 64 + 8);
+    assert_eq!(count("holdfast_port_errors_total{port=\"h2\""), LinkError::COUNT);
     assert_eq!(count("holdfast_pg_occupancy_cells{port=\"h2\""), 8 * 3);
     assert_eq!(count("holdfast_pg_threshold_cells{port=\"h2\""), 8 * 4);
     assert_eq!(count("holdfast_queue_occupancy_cells{port=\"h2\""), 8);
@@ -135,16 +139,17 @@ fn what_is_published_is_what_is_shown() {
     port.transmitted.bytes = (1 << 53) - 1;
     port.dropped.add(DropReason::HeadroomOverflow, 2);
     port.lossless_violations = 2;
+    port.peer_deaf = true;
     port.received_dscp.0[26] = 3;
     port.xoff_reaction.below[1] = 4;
     port.xoff_reaction.total = 6_000;
+    port.forwarding_latency.below[13] = 2;
     let pg = &mut port.pgs[PgId::new(3).unwrap()];
     (pg.occupancy, pg.watermark, pg.xoff_threshold) = ([36, 4096, 12], [36, 4100, 40], 4096);
     pg.dropped.add(DropReason::HeadroomOverflow, 2);
     let queue = &mut port.queues[QueueId::new(3).unwrap()];
     (queue.marked, queue.ce_passed, queue.mark_skipped) = (5, 6, 7);
     queue.dropped.add(DropReason::Wred, 8);
-    (queue.storms_detected, queue.storms_restored, queue.stormed) = (2, 1, true);
     let priority = &mut port.priorities[Priority::new(3).unwrap()];
     priority.causes = [true, false, false];
     priority.transmitted.xoff = 9;
@@ -167,19 +172,19 @@ fn what_is_published_is_what_is_shown() {
         ("holdfast_port_transmitted_bytes_total{port=\"h1\"}", 9_007_199_254_740_991.0),
         ("holdfast_port_dropped_frames_total{port=\"h1\",reason=\"headroom_overflow\"}", 2.0),
         ("holdfast_lossless_violations_total{port=\"h1\"}", 2.0),
+        ("holdfast_port_peer_deaf{port=\"h1\"}", 1.0),
         ("holdfast_port_received_class_frames_total{port=\"h1\",field=\"dscp\",value=\"26\"}", 3.0),
         ("holdfast_xoff_reaction_seconds_bucket{le=\"0.000001\"}", 0.0),
         ("holdfast_xoff_reaction_seconds_bucket{le=\"0.000002\"}", 4.0),
         ("holdfast_xoff_reaction_seconds_count", 4.0),
         ("holdfast_xoff_reaction_seconds_sum", 0.000_006),
+        ("holdfast_forwarding_latency_seconds_bucket{le=\"0.004096\"}", 0.0),
+        ("holdfast_forwarding_latency_seconds_bucket{le=\"0.008192\"}", 2.0),
         ("holdfast_pg_occupancy_cells{port=\"h1\",pg=\"3\",segment=\"service\"}", 4096.0),
         ("holdfast_pg_watermark_cells{port=\"h1\",pg=\"3\",segment=\"headroom\"}", 40.0),
         ("holdfast_pg_threshold_cells{port=\"h1\",pg=\"3\",threshold=\"xoff\"}", 4096.0),
         ("holdfast_queue_ecn_marked_frames_total{port=\"h1\",queue=\"3\"}", 5.0),
         ("holdfast_queue_wred_dropped_frames_total{port=\"h1\",queue=\"3\"}", 8.0),
-        ("holdfast_watchdog_storms_detected_total{port=\"h1\",queue=\"3\"}", 2.0),
-        ("holdfast_watchdog_storms_restored_total{port=\"h1\",queue=\"3\"}", 1.0),
-        ("holdfast_watchdog_stormed{port=\"h1\",queue=\"3\"}", 1.0),
         ("holdfast_pfc_pause_cause{port=\"h1\",priority=\"3\",cause=\"mmu\"}", 1.0),
         ("holdfast_pfc_transmitted_frames_total{port=\"h1\",priority=\"3\",kind=\"xoff\"}", 9.0),
         (
@@ -195,6 +200,40 @@ fn what_is_published_is_what_is_shown() {
     ] {
         assert_eq!(samples.get(series), Some(&value), "{series}");
     }
+}
+
+/// A link's block is found by its port's number, also where ports are gone.
+#[test]
+fn errors_of_a_link_are_shown_at_its_own_port() {
+    let mut switch = Switch::new(0);
+    switch.name(&[None, Some("h2"), Some("h3")]);
+    for (number, link) in switch.links.iter_mut().enumerate() {
+        let mut block = LinkBlock::default();
+        block.errors[LinkError::RxCrc as usize] = 10 + number as u64;
+        link.publish(&block);
+    }
+    let page = switch.page(true, SECOND);
+    let samples = samples(&page);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h2\",kind=\"rx_crc\"}"], 11.0);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h3\",kind=\"rx_crc\"}"], 12.0);
+    assert_eq!(samples["holdfast_port_errors_total{port=\"h3\",kind=\"tx_carrier\"}"], 0.0);
+}
+
+#[test]
+fn storms_are_counted_and_shown_while_they_last() {
+    let mut switch = Switch::new(0);
+    switch.name(&[Some("h1")]);
+    let mut port = PortBlock::default();
+    let queue = &mut port.queues[QueueId::new(3).unwrap()];
+    (queue.storms_detected, queue.storms_restored, queue.stormed) = (2, 1, true);
+    switch.ports[0].publish(&port);
+    let page = switch.page(true, SECOND);
+    let samples = samples(&page);
+    let of = |name: &str| {
+        samples[format!("holdfast_watchdog_{name}{{port=\"h1\",queue=\"3\"}}").as_str()]
+    };
+    assert_eq!((of("storms_detected_total"), of("storms_restored_total")), (2.0, 1.0));
+    assert_eq!(of("stormed"), 1.0);
 }
 
 /// Fault 36: labels are identities; a name of any characters is escaped; what is gone vanishes.

@@ -1,16 +1,18 @@
 //! PFC of one port (IEEE 802.1Qbb, SPEC 4): what is sent to its peer, what is obeyed from it.
 //!
 //! [`tx`] turns the levels of three causes into XOFF, refresh and XON frames; [`rx`] turns received
-//! frames into the queues that must stop; [`watchdog`] finds pauses that don't end. All belong to the
-//! port's owner worker; none has a clock, and none touches a frame's bytes
-//! (`holdfast_wire::mac_control` does).
+//! frames into the queues that must stop. [`peer`] watches whether the first are obeyed,
+//! [`watchdog`] finds pauses that don't end. All belong to the port's owner worker; none has a
+//! clock, and none touches a frame's bytes (`holdfast_wire::mac_control` does).
 
+pub mod peer;
 pub mod rx;
 pub mod tx;
 pub mod watchdog;
 
 use crate::units::{Nanos, Time};
 
+pub use peer::{Peer, PeerWatch};
 pub use rx::PauseReceiver;
 pub use tx::{PauseCause, PauseFrame, PauseSender};
 

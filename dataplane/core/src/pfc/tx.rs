@@ -45,6 +45,8 @@ pub struct PauseFrame {
 struct Told {
     at: Time,
     quanta: Quanta,
+    /// Since when it has been told so without a gap.
+    since: Time,
 }
 
 /// The sending side of one port's PFC. Owned by the port's worker.
@@ -166,8 +168,11 @@ impl PauseSender {
                 counts.xoff += 1;
                 self.meters[priority].begin(now);
             }
+            // A refresh that comes after the end begins a pause in the eyes of the peer.
+            let goes_on = self.remaining(priority, now) > Nanos(0);
+            let since = if goes_on { self.last[priority].since } else { now };
             self.told = self.told.with(priority);
-            self.last[priority] = Told { at: now, quanta };
+            self.last[priority] = Told { at: now, quanta, since };
         }
         self.end(resumed, now);
     }
@@ -215,8 +220,14 @@ impl PauseSender {
         if !self.told.contains(priority) {
             return Nanos(0);
         }
-        let Told { at, quanta } = self.last[priority];
+        let Told { at, quanta, .. } = self.last[priority];
         at.after(quanta.at(self.speed)).since(now)
+    }
+
+    /// Since when the peer has been told to pause `priority`, if it is now: the last XOFF, or the
+    /// last refresh that came after the pause before it had run out.
+    pub fn told_since(&self, priority: Priority) -> Time {
+        self.last[priority].since
     }
 
     /// Whether a pause has run out at `now` that should have been refreshed: the peer may have sent
@@ -247,7 +258,7 @@ impl PauseSender {
     /// A quarter of the pause time after the last frame, the earliest that SPEC 4.1 allows: a
     /// worker may then be late by three quarters of it before the peer starts again.
     fn refresh_at(&self, priority: Priority) -> Time {
-        let Told { at, quanta } = self.last[priority];
+        let Told { at, quanta, .. } = self.last[priority];
         let pause = quanta.at(self.speed).0;
         at.after(Nanos(pause.div_ceil(4).max(1)))
     }

@@ -1,7 +1,7 @@
 //! The watchdog of one egress queue (SPEC 8): when a pause is a storm, and when that is over.
 //!
-//! Exact times, no polls: whoever owns the queue looks after each of its steps, and no later than at
-//! [`QueueWatch::deadline`]. The queue's frames are none of this file's business; see
+//! Exact times, no polls: whoever owns the queue looks after each of its steps, and no later than
+//! at [`QueueWatch::deadline`]. The queue's frames are none of this file's business; see
 //! [`crate::watch`] for what is done about a storm.
 
 use crate::profile::WatchdogSpec;

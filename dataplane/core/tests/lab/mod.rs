@@ -8,6 +8,7 @@ use holdfast_core::ids::*;
 use holdfast_core::memory::{memory_port, MemoryPool, MemoryPort, Wire};
 use holdfast_core::mmu::{Mmu, PgSnapshot};
 use holdfast_core::port::Port;
+use holdfast_core::probe::Probe;
 use holdfast_core::profile::*;
 use holdfast_core::ring::spsc;
 use holdfast_core::topology::{PortPlace, ReservedGroups, Topology};
@@ -156,6 +157,7 @@ impl Lab {
             mmu: Mmu::new(&profile),
             fdb: Fdb::new(1024, Nanos(300_000_000_000), 7),
             copies: Copies::new(chunks * workers as u32),
+            probe: Probe::default(),
         });
         let frames = (profile.spec().total.0 + profile.spec().flood_limit) as usize;
         let mut wires = Vec::new();
@@ -283,7 +285,7 @@ impl Lab {
         self.wires[usize::from(n)].borrow_mut().control.drain(..).collect()
     }
 
-    /// Every cell and every copy is back, and no frame is lost or doubled.
+    /// Every cell and every copy is back, no frame is lost or doubled, and none is being timed.
     pub fn assert_idle(&self) {
         for n in 0..self.wires.len() as u8 {
             for id in 0..8 {
@@ -295,7 +297,9 @@ impl Lab {
                 assert_eq!(self.port(n).queue(queue(id)).account().occupancy(), Cells(0));
             }
         }
-        assert_eq!(self.workers[0].shared().copies.under_way(), 0);
+        let shared = self.workers[0].shared();
+        assert_eq!(shared.copies.under_way(), 0);
+        assert!(shared.probe.is_free());
     }
 }
 

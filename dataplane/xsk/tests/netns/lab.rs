@@ -111,7 +111,7 @@ impl Drop for Lab {
 pub(crate) struct Host(OwnedFd);
 
 impl Host {
-    fn new(netns: &str, ifname: &str) -> Self {
+    pub(crate) fn new(netns: &str, ifname: &str) -> Self {
         let handle: NetnsHandle = Netns::Named(netns.into()).open().unwrap();
         handle.run(|| Self::here(ifname)).unwrap()
     }

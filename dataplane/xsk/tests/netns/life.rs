@@ -1,8 +1,11 @@
 //! Ports come and go: attaching, refusing, restoring, and netdevs that vanish.
 
-use crate::lab::{bench, frame, sh, Lab, Patch, PATIENCE};
+use crate::lab::{bench, frame, sh, Host, Lab, Patch, PATIENCE};
 use holdfast_core::io::PortIo;
-use holdfast_xsk::{open_port, CopyPreference, Layout, LinkEvent, Memory, Netns, XskError};
+use holdfast_core::link_errors::LinkError;
+use holdfast_xsk::{
+    open_port, CopyPreference, Layout, LinkEvent, Memory, Netns, XdpPreference, XskError,
+};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, Xdp, XdpFlags};
 use std::mem::MaybeUninit;
@@ -166,6 +169,32 @@ fn a_link_goes_down_and_comes_up() {
     patch.until(|_| h1.drain().contains(&frame(100, 7)));
     sh(&format!("ip -n {} link set p0 mtu 1400", lab.switch));
     news(&mut patch, LinkEvent::Mtu(1400));
+}
+
+/// Errors are read in the port's namespace, which isn't the reader's, and count from the opening.
+#[test]
+fn errors_of_a_link_in_another_namespace_are_counted() {
+    let lab = Lab::new(1, "");
+    let (_port, mut veth) = open_port(&memory(), &lab.config(0, RING)).unwrap();
+    assert_eq!(*veth.link_errors().unwrap().counts(), [0; LinkError::COUNT]);
+    // A tunnel without a route: each frame out of it is a carrier error.
+    let ip = |command: &str| sh(&format!("ip -n {} {command}", lab.switch));
+    ip("link add tunnel type vxlan id 5 remote 10.9.9.9 dstport 4789");
+    ip("link set tunnel up");
+    let speaker = Host::new(&lab.switch, "tunnel");
+    (0..3).for_each(|n| speaker.send(&frame(100, n)));
+    let mut config = lab.config(0, RING);
+    config.ifname = "tunnel".to_owned();
+    config.xdp = XdpPreference::Generic;
+    let (_tunnel, mut guard) = open_port(&memory(), &config).unwrap();
+    (0..5).for_each(|n| speaker.send(&frame(100, n)));
+    let mut five = [0; LinkError::COUNT];
+    five[LinkError::TxCarrier as usize] = 5;
+    // The driver's total has them, too.
+    assert_eq!(*guard.link_errors().unwrap().counts(), five, "the three before don't count");
+    assert_eq!(*veth.link_errors().unwrap().counts(), [0; LinkError::COUNT]);
+    ip("link del tunnel");
+    assert!(guard.link_errors().unwrap_err().to_string().contains("tunnel"));
 }
 
 #[test]

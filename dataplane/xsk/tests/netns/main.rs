@@ -5,3 +5,4 @@ mod forwarding;
 mod lab;
 mod life;
 mod pressure;
+mod undo;

@@ -153,7 +153,11 @@ impl Lab {
         Ok(())
     }
 
-    fn netns(&self, owner: &str) -> Result<&Netns, LabError> {
+    /// The namespace of a host or of a switch's ports.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`].
+    pub fn netns(&self, owner: &str) -> Result<&Netns, LabError> {
         let host = self.hosts.get(owner);
         host.map_or_else(|| in_map(&self.switch_netns, "switch", owner), Ok)
     }
