@@ -149,7 +149,7 @@ fn watchdog_times_that_sonic_does_not_take_are_named() {
     // No profile has a restoration time that pfcwd doesn't take.
     for restoration in ["99ms", "60001ms"] {
         let mut doc = for_sonic(load(&lab));
-        let text = format!("enabled = true\nback_off = false\nrestoration_time = \"{restoration}\"\n");
+        let text = format!("back_off = false\nrestoration_time = \"{restoration}\"\n");
         doc.watchdog = Some(toml::from_str(&text).unwrap());
         let error = resolve(&doc, &facts(&doc)).unwrap_err().to_string();
         assert!(error.contains("100ms..60s"), "{error}");
