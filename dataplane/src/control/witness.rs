@@ -104,10 +104,11 @@ impl<P: PortIo + 'static> Console<P> {
         because.into_iter().for_each(|why| self.record(Occurrence::LastGood { why: logged(&why) }));
     }
 
-    /// Writes down what has happened since it last looked.
+    /// Writes down what has happened since it last looked, and remembers what is asked for later.
     pub(super) fn notice(&mut self) {
         self.notice_links();
         self.notice_losses();
+        self.notice_lossless();
     }
 
     /// Writes down that a worker didn't answer the call that has just ended.
