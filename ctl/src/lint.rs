@@ -1,5 +1,5 @@
-//! `holdfast lint`: the linter of the crate `plan` over files, for which no switch is asked, or over
-//! a running switch.
+//! `holdfast lint`: the linter of the crate `plan` over files, for which no switch is asked, or
+//! over a running switch.
 
 use crate::cli::lint::LintArguments;
 use crate::cli::Target;

@@ -157,6 +157,7 @@ fn tables_fit_into_80_columns_with_whole_words() {
         "show buffer",
         "show fdb",
         "show profile",
+        "show host",
         "watermark show",
     ];
     let words = |text: &str| {
@@ -379,6 +380,7 @@ fn every_command_has_an_example_in_its_help() {
         "show buffer",
         "show fdb",
         "show profile",
+        "show host",
         "watermark show",
         "watermark clear",
         "port hold",

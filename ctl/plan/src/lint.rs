@@ -1,10 +1,10 @@
 //! The linter (SPEC 10): what is wrong, doubtful or without effect in a profile, all of it.
 //!
 //! Each check has an [`Id`] and a file of its family: `buffer` and `levels` (B), `ecn` (E),
-//! `pfc` and `link` (P), `qos` (Q), `host` (H), which needs a [`running()`] switch. They read the planned profile, so what a document gets by
-//! default is checked like what it says. A finding that another one implies is folded under it
-//! (`fold`). Errors block: [`crate::resolve`] and [`crate::edit`] refuse a profile with the first
-//! of them.
+//! `pfc` and `link` (P), `qos` (Q). They read the planned profile, so what a document gets by
+//! default is checked like what it says. `host` (H) needs a [`running()`] switch. A finding that
+//! another one implies is folded under it (`fold`). Errors block: [`crate::resolve`] and
+//! [`crate::edit`] refuse a profile with the first of them.
 
 use crate::resolve::{assemble, HeadroomTerm, ProfilePlan, WatchdogPlan, SMALLEST_LOSSLESS};
 use crate::SwitchFacts;

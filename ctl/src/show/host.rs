@@ -22,7 +22,7 @@ pub(super) fn host(reply: &HostReply) -> String {
     for port in &reply.ports {
         ports.add_row(port_row(port));
     }
-    let mut workers = table(["worker", "ports", "policy", "cores", "priority"], 4);
+    let mut workers = table(["worker", "thread", "ports", "policy", "cores", "priority"], 5);
     for worker in &reply.workers {
         workers.add_row(worker_row(worker));
     }
@@ -68,10 +68,11 @@ fn names(offloads: &[String]) -> Option<String> {
     (!offloads.is_empty()).then(|| offloads.join(", "))
 }
 
-fn worker_row(worker: &HostWorker) -> [String; 5] {
+fn worker_row(worker: &HostWorker) -> [String; 6] {
     let cores: Vec<String> = worker.cpus.iter().map(u32::to_string).collect();
     [
         worker.worker.to_string(),
+        or_dash(worker.thread),
         worker.ports.join(","),
         worker.policy.clone(),
         or_dash((!cores.is_empty()).then(|| cores.join(","))),

@@ -78,10 +78,11 @@ impl<P: PortIo + 'static> Console<P> {
         let (stats, _) = self.board.threads.get(number)?;
         let id = WorkerId::new(u8::try_from(number).ok()?)?;
         let owned = self.board.topology.ports().filter(|(_, place)| place.owner == id);
-        let Scheduling { cpus, policy, priority } =
-            scheduling(stats.thread.load(Ordering::Relaxed));
+        let thread = stats.thread.load(Ordering::Relaxed);
+        let Scheduling { cpus, policy, priority } = scheduling(thread);
         Some(HostWorker {
             worker: id.index() as u8,
+            thread: u32::try_from(thread).ok().filter(|thread| *thread > 0),
             ports: owned.map(|(port, _)| self.board.port_name(port)).collect(),
             cpus,
             policy: policy.to_owned(),

@@ -67,6 +67,8 @@ pub struct HostPeer {
 pub struct HostWorker {
     /// Its number.
     pub worker: u8,
+    /// The kernel's number of its thread, as `chrt` and `taskset` take it; `None` before it runs.
+    pub thread: Option<u32>,
     /// Ports it owns.
     pub ports: Vec<String>,
     /// Cores it may run on; empty where the kernel doesn't say.

@@ -18,8 +18,8 @@ pub struct ProfileReply {
     pub name: String,
     /// Which change made it.
     pub generation: u64,
-    /// SHA-256, hex, of all below but `notes` and `need`: the same for the same thresholds, whatever
-    /// file they come from.
+    /// SHA-256, hex, of all below but `notes` and `need`: the same for the same thresholds,
+    /// whatever file they come from.
     pub sha256: String,
     /// Bytes a cell.
     pub cell_bytes: u32,

@@ -115,7 +115,11 @@ fn scheduling(worker: &HostWorker, found: &mut Vec<LintFinding>) {
         "worker {} has no core of its own and no real-time priority: others may run instead",
         worker.worker
     );
-    let fix = "give it a real-time priority (chrt -f -p 50 TID) or a core (taskset -p)";
+    let thread = worker.thread.map_or_else(|| "THREAD".to_owned(), |thread| thread.to_string());
+    let fix = format!(
+        "give it a core of its own (taskset -c -p CORE {thread}) or a real-time priority \
+         (chrt -f -p 50 {thread}), after each start"
+    );
     let value = format!("{}, {} cores", worker.policy, worker.cpus.len());
     let finding = Finding::new(format!("worker.{}", worker.worker), message, fix);
     let finding = finding.numbers(value, "fifo, rr or deadline, or 1 core");
@@ -230,7 +234,7 @@ fn unused(port: &PortView<'_>, host: &HostPort, found: &mut Vec<LintFinding>) {
         return;
     }
     let message = format!(
-        "PFC is enabled, but no frame of a lossless class has come in or left for {} hours",
+        "PFC is enabled, but no frame of a lossless class has come in or left for {} h",
         idle.0 / UNUSED.0
     );
     let fix = "look at `show classify`: the traffic may be marked otherwise, or needs no PFC";

@@ -131,8 +131,8 @@ ids! {
     /// A CoS of a lossless PG that the PG's pause doesn't stop.
     P09 Error "senders of this CoS go on when the PG pauses: Headroom overflows",
     /// Live: PFC on a port without lossless traffic.
-    P10 Info "nobody would miss it: its Headroom is reserved for nothing, or the traffic that it is \
-              meant for is lossy",
+    P10 Info "nobody would miss it: its Headroom is reserved for nothing, or the traffic that it \
+              is meant for is lossy",
     /// CNPs aren't served before the lossless data.
     Q02 Warning "congestion notifications wait behind the congestion they report",
     /// Weight 0.

@@ -114,6 +114,7 @@ impl Answers {
         };
         let on_a_core = HostWorker {
             worker: 0,
+            thread: Some(4714),
             ports: worker.ports.clone(),
             cpus: vec![1],
             policy: "other".to_owned(),
@@ -222,6 +223,7 @@ fn h04_generic_xdp() {
 fn h05_neither_a_core_nor_real_time() {
     let shared = |a: &mut Answers| a.host.workers[0].cpus = vec![0, 1];
     found(shared, Id::H05, Severity::Warning, "worker.0");
+    assert!(only(shared).what.fix.contains("-p CORE 4714"), "it says which thread");
     for policy in REAL_TIME {
         nothing(|a| {
             shared(a);
