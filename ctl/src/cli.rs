@@ -143,11 +143,16 @@ pub(crate) enum Command {
     ///
     /// Without --switch the ports are assumed: those that the profile names, and p1, p2, ...
     ///
-    /// Exit codes: 0 no errors, 1 errors found, 2 wrong usage.
+    /// With --live the profile that a switch has in force is checked, with all changes by `set`,
+    /// and what only a running switch shows: offloads, channels, cores and link speeds as they are
+    /// now, the reaction times and stalls that it has measured.
+    ///
+    /// Exit codes: 0 no errors, 1 errors found, 2 wrong usage, 3 switch unreachable.
     ///
     /// Example: holdfast lint profile.toml --switch switch.toml
     /// Example: holdfast lint leaf.toml --speed 100G --ports 16 --mtu 9000
     /// Example: holdfast lint leaf.toml --peer spine.toml --link h1=p4
+    /// Example: holdfast lint --live --name lab
     #[command(verbatim_doc_comment)]
     Lint(LintArguments),
     /// Make a profile of another system's file: SONiC's CONFIG_DB, its pg_profile_lookup.ini, or
@@ -269,6 +274,12 @@ pub(crate) enum Show {
         #[arg(long)]
         vlan: Option<u16>,
     },
+    /// What the machine gives the switch now: drivers, offloads, channels, link speeds, and how its
+    /// workers are scheduled. Waits for no worker.
+    ///
+    /// Example: holdfast show host h1
+    #[command(verbatim_doc_comment)]
+    Host(OnPort),
     /// The profile in force, in cells.
     ///
     /// Example: holdfast show profile h1

@@ -1,4 +1,5 @@
-//! `holdfast lint`: the linter of the crate `plan` over files; no switch is asked.
+//! `holdfast lint`: the linter of the crate `plan` over files, for which no switch is asked, or
+//! over a running switch.
 
 use crate::cli::lint::LintArguments;
 use crate::cli::Target;
@@ -11,6 +12,8 @@ use holdfast_plan::lint::{self, End, LintFinding, Options, Report, Severity};
 use holdfast_plan::{PlanError, PortFacts, SwitchFacts};
 use serde::Serialize;
 use std::path::PathBuf;
+
+mod live;
 
 /// What was found in one file.
 #[derive(Serialize)]
@@ -26,6 +29,8 @@ struct Linted {
     warnings: usize,
     info: usize,
     findings: Vec<LintFinding>,
+    /// What a running switch couldn't be asked, one sentence each: it isn't judged.
+    unread: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +49,9 @@ struct Read {
 
 /// `holdfast lint …`
 pub(crate) fn lint(target: &Target, arguments: &LintArguments) -> Result<(), CommandError> {
+    if arguments.live {
+        return tell(target, &[live::live(target, arguments)?]);
+    }
     let switch = arguments.switch.as_ref();
     let switch = switch.map(|path| SwitchDoc::load(&Source::read(path)?)).transpose()?;
     let peer = match &arguments.peer {
@@ -66,6 +74,10 @@ pub(crate) fn lint(target: &Target, arguments: &LintArguments) -> Result<(), Com
         };
         all.push(linted);
     }
+    tell(target, &all)
+}
+
+fn tell(target: &Target, all: &[Linted]) -> Result<(), CommandError> {
     let errors: usize = all.iter().map(|linted| linted.errors).sum();
     print(&match target.json {
         true => format!("{}\n", serde_json::json!({ "files": all })),
@@ -169,7 +181,8 @@ impl Linted {
         let [errors, warnings, info] = [Severity::Error, Severity::Warning, Severity::Info]
             .map(|severity| report.count(severity));
         let findings = report.findings().to_vec();
-        Self { file, profile, ports, assumed, errors, warnings, info, findings }
+        let unread = Vec::new();
+        Self { file, profile, ports, assumed, errors, warnings, info, findings, unread }
     }
 
     /// Its ports in few words: `16 ports (p1 .. p16), 10G, MTU 1500`.
@@ -205,6 +218,9 @@ fn text(linted: &Linted) -> String {
     out.push('\n');
     for finding in &linted.findings {
         out.push_str(&finding_text(finding, linted.ports.len()));
+    }
+    for unread in &linted.unread {
+        out.push_str(&format!("  not judged: {unread}\n"));
     }
     let (errors, warnings) = (count(linted.errors, "error"), count(linted.warnings, "warning"));
     out.push_str(&format!("{errors}, {warnings}, {} info\n", linted.info));

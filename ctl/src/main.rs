@@ -1,5 +1,5 @@
 //! `holdfast`: the command line of the switch, a pure client of its control socket (SPEC 11);
-//! `plan`, `lint`, `import`, `export`, `doctor` and `man` ask no switch.
+//! `plan`, `lint` without `--live`, `import`, `export`, `doctor` and `man` ask no switch.
 //!
 //! Exit codes: 0 done, 1 refused or found, 2 usage, 3 switch unreachable.
 #![forbid(unsafe_code)]

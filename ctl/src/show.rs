@@ -12,6 +12,7 @@ use holdfast_api::message::{
 use serde_json::json;
 
 mod account;
+mod host;
 mod pfc;
 mod port;
 mod profile;
@@ -33,6 +34,7 @@ pub(crate) fn show(target: &Target, what: &Show) -> Result<(), CommandError> {
         Show::Ecn(on) => answer(target, Call::ShowEcn(on.into()), account::ecn),
         Show::Buffer => answer(target, Call::ShowBuffer(ShowBuffer {}), account::buffer),
         Show::Fdb { port, vlan } => fdb(target, port.as_deref(), *vlan),
+        Show::Host(on) => answer(target, Call::ShowHost(on.into()), host::host),
         Show::Profile(on) => show_profile(target, on.port.as_deref()),
     }
 }

@@ -108,7 +108,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn each_view_shows_its_numbers_to_a_person() {
     let switch = ExampleSwitch::start();
-    let views: [(&[&str], &[&str]); 11] = [
+    let views: [(&[&str], &[&str]); 12] = [
         (&["show", "ports"], &["sw/veth1", "1G", "native copy, 1 q", "obeys", "ports --notes"]),
         (&["show", "ports", "--notes"], &["h1: peer: tx checksum offload off"]),
         (&["show", "classify"], &["trusts dscp", "neither"]),
@@ -118,6 +118,10 @@ fn each_view_shows_its_numbers_to_a_person() {
         (&["show", "ecn"], &["256", "1536", "0.200", "900"]),
         (&["show", "buffer"], &["26696 cells (6.52 MiB)", "Pool lossless", "12284"]),
         (&["show", "fdb"], &["02:00:00:00:00:01", "learned", "1.20 s", "1 of 16384"]),
+        (
+            &["show", "host"],
+            &["veth", "1 of 1 bound", "tx-checksum-ip-generic", "0,1", "4.00 s ago"],
+        ),
         (&["show", "profile"], &["Profile veth-lab-1g, generation 1", "lossless 16384"]),
         (&["watermark", "show"], &["pool", "lossless", "4100"]),
     ];
@@ -153,6 +157,7 @@ fn tables_fit_into_80_columns_with_whole_words() {
         "show buffer",
         "show fdb",
         "show profile",
+        "show host",
         "watermark show",
     ];
     let words = |text: &str| {
@@ -375,6 +380,7 @@ fn every_command_has_an_example_in_its_help() {
         "show buffer",
         "show fdb",
         "show profile",
+        "show host",
         "watermark show",
         "watermark clear",
         "port hold",

@@ -47,6 +47,18 @@ fn exit_codes_tell_clean_found_and_usage_apart() {
     }
 }
 
+/// A running switch is one thing, files with assumed ports are another.
+#[test]
+fn live_asks_a_switch_and_takes_no_file() {
+    let good = deploy("profiles/veth-lab-10g.toml");
+    assert_eq!(lint(&[&good], "--live").status.code(), Some(2));
+    for wrong in ["--ports 3", "--mtu 9000", "--speed 1G", "--peer x.toml"] {
+        assert_eq!(lint(&[], &format!("--live {wrong}")).status.code(), Some(2), "{wrong}");
+    }
+    let nobody = lint(&[], "--live --socket /nonexistent/switch.sock");
+    assert_eq!(nobody.status.code(), Some(3), "{nobody:?}");
+}
+
 #[test]
 fn people_read_place_numbers_why_and_fix_and_what_is_implied() {
     let folder = tempfile::tempdir().unwrap();

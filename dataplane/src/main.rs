@@ -6,6 +6,7 @@ mod boot;
 mod config;
 mod control;
 mod doctor;
+mod host;
 mod kept_links;
 mod link_events;
 mod mailbox;

@@ -1,6 +1,7 @@
 //! A worker's thread: steps while there is work, then spins, yields, announces, looks again, and
 //! sleeps in poll until a frame, a bell or the next deadline (DESIGN 4).
 
+use crate::host::lossless_frames;
 use crate::mailbox::{Doorbell, Mailbox};
 use crate::publication::Publication;
 use holdfast_core::durations::Durations;
@@ -11,7 +12,7 @@ use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
 use holdfast_xsk::{clock, XskPort};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -51,6 +52,10 @@ pub struct WorkerStats {
     pub step_times: [AtomicU64; Durations::BUCKETS],
     /// What its ports have lost; 0 for those of other workers.
     pub losses: PerPort<PortLosses>,
+    /// Frames of lossless classes of its ports, both ways, at most [`LOSSES_EVERY`] old.
+    pub lossless_frames: PerPort<AtomicU64>,
+    /// The kernel's number of its thread; 0 before it runs.
+    pub thread: AtomicI32,
 }
 
 /// What a port has lost, and its storms, at most [`LOSSES_EVERY`] old.
@@ -77,6 +82,8 @@ impl Default for WorkerStats {
             sleeps: AtomicU64::default(),
             step_times: Default::default(),
             losses: PerPort::from_fn(|_| PortLosses::default()),
+            lossless_frames: PerPort::from_fn(|_| AtomicU64::default()),
+            thread: AtomicI32::default(),
         }
     }
 }
@@ -147,6 +154,7 @@ impl WorkerThread {
     }
 
     fn prepare(&self) {
+        self.stats.thread.store(nix::unistd::gettid().as_raw(), Ordering::Relaxed);
         if let Some(cpu) = self.cpu {
             if let Err(error) = pin(cpu) {
                 log::warn!(
@@ -193,6 +201,15 @@ impl WorkerThread {
                 told.storms.store(storms, Ordering::Relaxed);
                 told.stormed.store(u64::from(stormed.0), Ordering::Relaxed);
             }
+            self.count_lossless(id);
+        }
+    }
+
+    fn count_lossless(&mut self, id: PortId) {
+        let profile = Arc::clone(self.worker.profile());
+        if let (Some(port), Some(spec)) = (self.worker.port_mut(id), profile.port(id)) {
+            let frames = lossless_frames(port.counters(), spec);
+            self.stats.lossless_frames[id].store(frames, Ordering::Relaxed);
         }
     }
 

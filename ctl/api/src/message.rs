@@ -12,6 +12,7 @@ mod account;
 mod call;
 mod event;
 mod forward;
+mod host;
 mod journal;
 mod port;
 mod profile;
@@ -27,6 +28,7 @@ pub use call::{
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};
+pub use host::{HostNetdev, HostPeer, HostPort, HostReply, HostWorker};
 pub use journal::{By, DownReason, EventsReply, JournalEntry, Occurrence, Severity};
 pub use port::{
     drop_counts, ClassMapsView, ClassifyReply, ClassifyStatus, Done, DropCounts, Histogram,
@@ -34,7 +36,8 @@ pub use port::{
     PortStatus, PortsReply, SegmentReply, SetReply, WorkerStatus, XdpMode,
 };
 pub use profile::{
-    service_name, ApplyReply, PgView, PoolView, ProfilePort, ProfileReply, QueueView, WatchdogView,
+    service_name, ApplyReply, HeadroomNeed, NeedView, PgView, PoolView, ProfilePort, ProfileReply,
+    QueueView, WatchdogView,
 };
 
 /// The version of the protocol; a request of another is refused (SPEC 11).

@@ -2,9 +2,9 @@
 //!
 //! Each check has an [`Id`] and a file of its family: `buffer` and `levels` (B), `ecn` (E),
 //! `pfc` and `link` (P), `qos` (Q). They read the planned profile, so what a document gets by
-//! default is checked like what it says. A finding that another one implies is folded under it
-//! (`fold`). Errors block: [`crate::resolve`] and [`crate::edit`] refuse a profile with the first
-//! of them.
+//! default is checked like what it says. `host` (H) needs a [`running()`] switch. A finding that
+//! another one implies is folded under it (`fold`). Errors block: [`crate::resolve`] and
+//! [`crate::edit`] refuse a profile with the first of them.
 
 use crate::resolve::{assemble, HeadroomTerm, ProfilePlan, SMALLEST_LOSSLESS};
 use crate::SwitchFacts;
@@ -17,17 +17,20 @@ use holdfast_core::units::{Cells, FrameLen};
 mod buffer;
 mod ecn;
 mod fold;
+mod host;
 mod id;
 mod levels;
 mod link;
 mod pfc;
 mod qos;
 mod report;
+mod running;
 
 pub use fold::{About, IMPLICATIONS};
 pub use id::{Id, Severity};
 pub use link::{link, End};
 pub use report::{LintFinding, Report};
+pub use running::{running, Running};
 
 /// What a lint run is told beyond the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +140,10 @@ impl PortView<'_> {
 
 impl Subject<'_> {
     fn lint(&self) -> Report {
+        Report::new(self.find())
+    }
+
+    fn find(&self) -> Vec<LintFinding> {
         let mut found = Vec::new();
         buffer::check(self, &mut found);
         levels::check(self, &mut found);
@@ -144,7 +151,7 @@ impl Subject<'_> {
         pfc::check(self, &mut found);
         qos::check(self, &mut found);
         self.hold_core(&mut found);
-        Report::new(found)
+        found
     }
 
     /// The core holds ranges of its own. It names one thing at a time, which is news only where

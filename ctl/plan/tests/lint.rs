@@ -130,7 +130,7 @@ fn the_base_has_no_finding() {
 #[test]
 fn every_check_has_a_pair_of_files() {
     let stems = stems();
-    for id in Id::ALL {
+    for id in Id::ALL.iter().filter(|id| !id.is_live()) {
         assert!(stems.iter().any(|stem| stem == id.name()), "{id} has no file of its name");
     }
 }

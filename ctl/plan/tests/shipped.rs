@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use holdfast_api::doc::Source;
+use holdfast_api::message::ProfileReply;
 use holdfast_api::profile_doc::{
     BufferDoc, FormulaDoc, MapsDoc, PfcDoc, PgDoc, PoolDoc, PortOverrideDoc, ProfileDoc, QueueDoc,
     SchedulerDoc, WatchdogDoc, WredDoc,
@@ -86,6 +87,21 @@ fn a_lab_profile_on_ports_too_large_for_it_is_refused_with_the_need() {
     assert_eq!(error.finding.limit.as_deref(), Some("13874"));
 }
 
+/// A profile can be judged from what a running switch shows of it: nothing is left out.
+#[test]
+fn the_answer_to_show_profile_is_the_whole_profile() {
+    let all = ["veth-lab-1g", "veth-lab-10g-jumbo", "azure", "ac5p-100g-long", "ac5p-400g-long"];
+    for name in all {
+        let (gbit, mtu) = if name == "veth-lab-1g" { (1, 1500) } else { (10, 9000) };
+        let plan = plan(name, &facts(3, gbit, mtu));
+        let profile = plan.profile(1).unwrap();
+        let reply = ProfileReply::new(&profile, plan.port_names(), Vec::new());
+        let line = serde_json::to_string(&reply).unwrap();
+        let read: ProfileReply = serde_json::from_str(&line).unwrap();
+        assert_eq!(read.spec().unwrap(), *plan.spec(), "{name}");
+    }
+}
+
 #[test]
 fn the_samples_are_one_switch() {
     let source = Source::read(&deploy("samples/switch.toml")).unwrap();
@@ -94,7 +110,9 @@ fn the_samples_are_one_switch() {
     let doc = ProfileDoc::load(&source).unwrap();
     let facts = SwitchFacts::new(&switch, |_| 1500);
     let plan = resolve(&doc, &facts).unwrap_or_else(|e| panic!("{}", source.locate(e.into())));
-    plan.profile(1).unwrap();
+    let profile = plan.profile(1).unwrap();
+    let reply = ProfileReply::new(&profile, plan.port_names(), Vec::new());
+    assert_eq!(reply.spec().unwrap(), *plan.spec(), "every key, and back");
     assert!(plan.spec().ports[0].watchdog.is_none());
     assert!(plan.spec().ports[1].watchdog.is_some());
 }

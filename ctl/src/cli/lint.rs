@@ -7,8 +7,11 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct LintArguments {
     /// The profiles; with --switch default the one it names.
-    #[arg(required_unless_present = "switch", value_name = "FILE")]
+    #[arg(required_unless_present_any = ["switch", "live"], value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Lint what a running switch has in force, and what the machine does to it.
+    #[arg(long, conflicts_with_all = ["files", "switch", "speed", "ports", "mtu", "peer"])]
+    pub live: bool,
     /// The switch file with the ports.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["speed", "ports"])]
     pub switch: Option<PathBuf>,

@@ -1,7 +1,9 @@
 //! The switch in the control thread's hands: its workers to ask, and what is known besides.
 
+use super::host::Below;
 use super::published::Published;
 use super::{Applying, ControlSettings, ReadRings, Witness};
+use crate::host::Looker;
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
 use crate::switch::Switch;
@@ -29,6 +31,7 @@ pub(crate) struct Console<P: PortIo> {
     /// Refused changes in the log, by call and code.
     pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
     pub(super) witness: Witness,
+    pub(super) below: Below,
 }
 
 impl Console<XskPort> {
@@ -59,6 +62,7 @@ impl Console<XskPort> {
         let mut console = Self {
             generation: board.profile.generation(),
             published: Published::new(segment, &board),
+            below: Below::new(Looker::new(), board.ports.len(), board.started),
             board,
             workers,
             rings: live_rings,

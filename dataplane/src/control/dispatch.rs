@@ -5,8 +5,8 @@ use super::Console;
 use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery};
 use holdfast_api::line::MAX_LINE;
 use holdfast_api::message::{
-    By, Call, ErrorBody, ErrorCode, Events, Outcome, PgFilter, PongReply, PortFilter, ProfileReply,
-    QueueFilter, Request, Response, ShowFdb, Trace, WatermarkFilter,
+    By, Call, ErrorBody, ErrorCode, Events, NeedView, Outcome, PgFilter, PongReply, PortFilter,
+    ProfileReply, QueueFilter, Request, Response, ShowFdb, Trace, WatermarkFilter,
 };
 use holdfast_core::ids::PortId;
 use holdfast_core::io::PortIo;
@@ -108,11 +108,17 @@ impl<P: PortIo + 'static> Console<P> {
                 reply(&report::watchdog_reply(self.view(&workers), queue))
             }
             Call::ShowFdb(query) => self.fdb(query),
+            Call::ShowHost(filter) => self.show_host(filter),
             Call::Segment(_) => self.published.hand_over().and_then(|(told, _)| reply(&told)),
             Call::ShowProfile(_) => {
                 self.barrier()?;
                 let (names, notes) = (self.board.port_names(), self.board.notes.clone());
-                reply(&ProfileReply::new(&self.board.profile, &names, notes))
+                let mut told = ProfileReply::new(&self.board.profile, &names, notes);
+                told.need = Some(NeedView {
+                    smallest_lossless_frame: self.board.smallest_lossless_frame.0,
+                    formula: self.board.headroom_terms.iter().map(Into::into).collect(),
+                });
+                reply(&told)
             }
             Call::WatermarkShow(filter) => {
                 let (port, query) = self.watermark_query(filter)?;

@@ -1,5 +1,6 @@
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
+use crate::host::Looker;
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
 use crate::worker_thread::WorkerStats;
 use crossbeam::channel::Sender;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 mod apply;
 mod clients;
+mod host;
 mod journal;
 mod late;
 mod segment;
@@ -52,6 +54,11 @@ impl Desk {
                 .unwrap();
         let mut console = Console::<MemoryPort> {
             published: published::Published::new(segment, &board),
+            below: super::host::Below::new(
+                Looker::with(host::look, crate::mailbox::PATIENCE),
+                ports,
+                board.started,
+            ),
             generation: board.profile.generation(),
             board,
             workers: asking,

@@ -107,11 +107,12 @@ impl<P: PortIo + 'static> Console<P> {
         because.into_iter().for_each(|why| self.record(Occurrence::LastGood { why: logged(&why) }));
     }
 
-    /// Writes down what has happened since it last looked.
+    /// Writes down what has happened since it last looked, and remembers what is asked for later.
     pub(super) fn notice(&mut self) {
         self.notice_links();
         self.notice_losses();
         self.notice_storms();
+        self.notice_lossless();
     }
 
     fn notice_storms(&mut self) {

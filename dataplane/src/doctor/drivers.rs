@@ -31,6 +31,8 @@ const NATIVE: [&str; 12] = [
 /// Drivers of NICs whose firmware may keep MAC control frames to itself, either way: they have to
 /// be tried.
 const SWALLOW_MAC_CONTROL: [&str; 3] = ["i40e", "ice", "ixgbe"];
+/// Drivers that report a speed where there is no wire: a constant.
+const NO_WIRE: [&str; 3] = ["veth", "tun", "dummy"];
 
 /// What is known of a driver.
 pub(super) fn support(driver: &str) -> Support {
@@ -44,6 +46,11 @@ pub(super) fn support(driver: &str) -> Support {
 }
 
 /// Whether its NICs may swallow or filter frames of type 0x8808, so PFC doesn't get through.
-pub(super) fn may_swallow_pfc(driver: &str) -> bool {
+pub(crate) fn may_swallow_pfc(driver: &str) -> bool {
     SWALLOW_MAC_CONTROL.contains(&driver)
+}
+
+/// Whether the speed that it reports is that of a wire (SPEC 1: a veth has none of its own).
+pub(crate) fn has_a_wire(driver: &str) -> bool {
+    !NO_WIRE.contains(&driver)
 }

@@ -4,7 +4,7 @@
 //! [`machine`] reads, [`judge`] says what that means, [`places`] looks at folders, [`ports`] at the
 //! netdevs of a switch file, with what [`drivers`] knows of their drivers.
 
-mod drivers;
+pub(crate) mod drivers;
 mod judge;
 mod machine;
 mod places;

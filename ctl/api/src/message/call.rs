@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! calls {
     ($($(#[$doc:meta])* $variant:ident($argument:ty) => $effect:ident $name:literal,)*) => {
-        /// Everything a client can ask. Each call but `events` and `segment` is a barrier: its
-        /// answer comes when all workers have done it and the counters in it are fresh (SPEC 11).
+        /// Everything a client can ask. Each call but `events`, `segment` and `show_host` is a
+        /// barrier: its answer comes when all workers have done it and the counters in it are
+        /// fresh (SPEC 11).
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         pub enum Call {
             $($(#[$doc])* #[serde(rename = $name)] $variant($argument),)*
@@ -77,8 +78,11 @@ calls! {
     ShowFdb(ShowFdb) => Reads "show_fdb",
     /// The profile in force, in cells -> [`super::ProfileReply`].
     ShowProfile(ShowProfile) => Reads "show_profile",
-    /// The counters segment: its file comes with the answer (SCM_RIGHTS). The one call that is no
-    /// barrier, for it asks the workers nothing -> [`super::SegmentReply`].
+    /// Settings of netdevs and worker threads that others may change, as they are now; no barrier,
+    /// workers aren't asked -> [`super::HostReply`].
+    ShowHost(PortFilter) => Reads "show_host",
+    /// The counters segment: its file comes with the answer (SCM_RIGHTS). No barrier, for it asks
+    /// the workers nothing -> [`super::SegmentReply`].
     Segment(Segment) => HandsOver "segment",
     /// Watermarks of PGs, queues and pools -> [`super::WatermarkReply`].
     WatermarkShow(WatermarkFilter) => Reads "watermark_show",

@@ -10,6 +10,8 @@ use holdfast_core::profile::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod read;
+
 /// The answer to `show_profile`. Sizes and levels in cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileReply {
@@ -17,8 +19,8 @@ pub struct ProfileReply {
     pub name: String,
     /// Which change made it.
     pub generation: u64,
-    /// SHA-256, hex, of all below but `notes`: the same for the same thresholds, whatever file they
-    /// come from.
+    /// SHA-256, hex, of all below but `notes` and `need`: the same for the same thresholds,
+    /// whatever file they come from.
     pub sha256: String,
     /// Bytes a cell.
     pub cell_bytes: u32,
@@ -34,8 +36,34 @@ pub struct ProfileReply {
     pub flood_limit: u32,
     /// What the planner and this build have to say of it: warnings, keys not obeyed.
     pub notes: Vec<String>,
+    /// What Headroom was held to when it was loaded; `None` where that isn't known.
+    pub need: Option<NeedView>,
     /// One entry a port.
     pub ports: Vec<ProfilePort>,
+}
+
+/// What the document said of Headroom's need; the profile in cells doesn't keep it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NeedView {
+    /// The smallest frame in a lossless class, bytes without FCS.
+    pub smallest_lossless_frame: u16,
+    /// What the document's formula asks for, one entry a lossless PG; empty without a formula.
+    pub formula: Vec<HeadroomNeed>,
+}
+
+/// What the formula asks of the Headroom of one PG.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadroomNeed {
+    /// The port.
+    pub port: String,
+    /// 0..7.
+    pub pg: u8,
+    /// Cells.
+    pub need: u32,
+    /// Cells, if all lossless frames are of the smallest size.
+    pub smallest_need: u32,
+    /// The formula with its terms.
+    pub terms: String,
 }
 
 /// The answer to `apply`.
@@ -199,6 +227,7 @@ impl ProfileReply {
             egress_shared: spec.egress_shared.0,
             flood_limit: spec.flood_limit,
             notes,
+            need: None,
             ports: (spec.ports.iter().enumerate())
                 .map(|(number, port)| {
                     let name = names.get(number).cloned().unwrap_or_else(|| number.to_string());
@@ -214,7 +243,7 @@ impl ProfileReply {
     fn content(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
-            for told in ["generation", "sha256", "notes"] {
+            for told in ["generation", "sha256", "notes", "need"] {
                 fields.remove(told);
             }
         }

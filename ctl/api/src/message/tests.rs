@@ -31,6 +31,7 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::ShowWatchdog(_) => same::<WatchdogReply>(ok),
         Call::ShowFdb(_) => same::<FdbReply>(ok),
         Call::ShowProfile(_) => same::<ProfileReply>(ok),
+        Call::ShowHost(_) => same::<HostReply>(ok),
         Call::Segment(_) => same::<SegmentReply>(ok),
         Call::WatermarkShow(_) => same::<WatermarkReply>(ok),
         Call::SetPg(_) | Call::SetWred(_) => same::<SetReply>(ok),

@@ -22,6 +22,9 @@ pub enum About {
 pub const IMPLICATIONS: &[(Id, Id, About)] = &[
     // Headroom below the formula's need says more than Headroom below one frame.
     (Id::B03, Id::B11, About::Key),
+    // So does Headroom below the need of a CPU switch; below the profile's own need comes first.
+    (Id::B03, Id::H07, About::Key),
+    (Id::H07, Id::B11, About::Key),
     // XOFF above the limit is above 70 % of it, and leaves nothing for Headroom.
     (Id::B04, Id::B07, About::Pg),
     (Id::B04, Id::B12, About::Pg),

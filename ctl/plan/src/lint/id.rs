@@ -27,7 +27,8 @@ impl fmt::Display for Severity {
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident $severity:ident $why:literal),* $(,)?) => {
-        /// A check. The letter is its family: B buffer, E ECN with PFC, P PFC, Q QoS, D document.
+        /// A check. The letter is its family: B buffer, E ECN with PFC, P PFC, Q QoS, H host,
+        /// D document.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Id {
             $($(#[$doc])* $name),*
@@ -129,6 +130,9 @@ ids! {
     P08 Error "IEEE 802.1Qbb has a port use one of the two: a PAUSE would stop every class",
     /// A CoS of a lossless PG that the PG's pause doesn't stop.
     P09 Error "senders of this CoS go on when the PG pauses: Headroom overflows",
+    /// Live: PFC on a port without lossless traffic.
+    P10 Info "nobody would miss it: its Headroom is reserved for nothing, or the traffic that it \
+              is meant for is lossy",
     /// CNPs aren't served before the lossless data.
     Q02 Warning "congestion notifications wait behind the congestion they report",
     /// Weight 0.
@@ -140,6 +144,49 @@ ids! {
     Q05 Warning "a frame changes its class with the port it takes: lossless here, lossy there",
     /// More than one class in a lossless PG.
     Q06 Warning "bulk traffic in the PG pauses the lossless class with it",
+    /// Live: VLAN offload. An error: a tagged frame isn't what was on the wire, and by PCP it is
+    /// lossy that was lossless.
+    H01 Error "tags are taken out of frames, or are put in after the switch has seen them: PCP is \
+               lost, and frames leave untagged",
+    /// Live: partial checksums. An error: the frames arrive, and their receiver drops them.
+    H02 Error "a host leaves its checksums to hardware that a veth doesn't have: receivers drop \
+               the frames",
+    /// Live: more channels than bound queues. An error: frames are lost, lossless ones among them,
+    /// and no counter of the switch moves.
+    H03 Error "frames on a channel without a socket go to the kernel and never reach the switch",
+    /// Live: generic XDP. A warning: it is correct, but slow.
+    H04 Warning "each frame is copied by the kernel first: fewer frames a second, and RX rings \
+                 fill earlier",
+    /// Live: a worker that shares its core. A warning: as long as nobody else wants the core,
+    /// nothing happens.
+    H05 Warning "another process on the core stalls all ports of the worker, until their RX rings \
+                 overflow",
+    /// Live: a NIC that may keep PFC frames. A warning: by the driver it is only known that some
+    /// do.
+    H06 Warning "without PFC frames both ways nothing is lossless on the port",
+    /// Live: Headroom against formula `cpu` and the measured reaction; the RX ring against the
+    /// worst stall.
+    H07 Error "what arrives before the pause acts doesn't fit: lossless frames are lost",
+    /// Live: the link's speed isn't the declared one. An error where it is faster, else a warning.
+    H08 Error "pause times, Headroom and the shaper count by the declared speed",
+}
+
+impl Id {
+    /// Whether only a running switch can be checked for it: [`super::running()`].
+    pub const fn is_live(self) -> bool {
+        matches!(
+            self,
+            Self::P10
+                | Self::H01
+                | Self::H02
+                | Self::H03
+                | Self::H04
+                | Self::H05
+                | Self::H06
+                | Self::H07
+                | Self::H08
+        )
+    }
 }
 
 impl fmt::Display for Id {

@@ -142,6 +142,16 @@ impl Report {
     /// `ports` is how many the profile has.
     #[must_use]
     pub fn merged(self, source: &Source, ports: usize) -> Self {
+        self.alike(ports, |finding| finding.locate(source))
+    }
+
+    /// The same for a running switch, which is no file.
+    #[must_use]
+    pub fn merged_live(self, ports: usize) -> Self {
+        self.alike(ports, |_| ())
+    }
+
+    fn alike(self, ports: usize, locate: impl Fn(&mut LintFinding)) -> Self {
         let mut merged: Vec<LintFinding> = Vec::new();
         for finding in self.unfolded().findings {
             match merged.iter_mut().find(|earlier| earlier.is_like(&finding)) {
@@ -156,7 +166,7 @@ impl Report {
             if finding.ports.len() == ports {
                 finding.what.key = finding.shared_key().to_owned();
             }
-            finding.locate(source);
+            locate(finding);
         }
         Self::new(merged)
     }

@@ -9,7 +9,7 @@ use holdfast_core::profile::{PortSpec, ProfileSpec};
 use holdfast_core::units::{Bytes, CellSize, Cells, FrameLen, Nanos};
 
 /// The default of `xoff_reaction`, as measured on two shared cores.
-const XOFF_REACTION: Nanos = Nanos::micros(100);
+pub(crate) const XOFF_REACTION: Nanos = Nanos::micros(100);
 
 /// Headroom of one lossless PG against its formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
