@@ -1,10 +1,14 @@
 //! The command line.
 
+mod storm;
+
+pub(crate) use storm::StormArgs;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use holdfast_host::{BitRate, Nanos};
+use holdfast_host::{BitRate, Impairments, Nanos};
 use holdfast_wire::MacAddr;
 
 use crate::flow_arg::FlowArg;
@@ -17,20 +21,49 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// How late a pause may be obeyed at most.
+const MOST_DELAY: Nanos = Nanos(1_000_000_000);
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Send RoCEv2 flows, obeying PFC
+    #[command(after_help = SEND_EXAMPLE)]
     Send(SendArgs),
     /// Receive RoCEv2 flows and check sequence, iCRC, CE and latency
+    #[command(after_help = RECEIVE_EXAMPLE)]
     Receive(ReceiveArgs),
     /// Do both at once, as a host does
+    #[command(after_help = RUN_EXAMPLE)]
     Run(RunArgs),
     /// Send frames from a file, byte by byte as they are there
+    #[command(after_help = REPLAY_EXAMPLE)]
     Replay(ReplayArgs),
     /// Write down every frame that arrives
+    #[command(after_help = CAPTURE_EXAMPLE)]
     Capture(CaptureArgs),
+    /// Send PFC or PAUSE frames without a gap between the pauses
+    #[command(after_help = storm::EXAMPLE)]
+    Storm(StormArgs),
 }
+
+const SEND_EXAMPLE: &str = "\
+Example: 100000 frames of a lossless class, each pause obeyed 200 us late:
+  holdfast-endpoint send --interface eth0 --to-mac 02:00:00:00:00:02 --from-ip 10.0.0.1 \\
+      --to-ip 10.0.0.2 --flow dscp=26,qp=0x11,size=1024,count=100000 --delay-pause 200us";
+const RECEIVE_EXAMPLE: &str = "\
+Example: until half a second has passed without a frame:
+  holdfast-endpoint receive --interface eth0 --until-idle 500";
+const RUN_EXAMPLE: &str = "\
+Example: send one flow, and expect as many frames:
+  holdfast-endpoint run --interface eth0 --to-mac 02:00:00:00:00:02 --from-ip 10.0.0.1 \\
+      --to-ip 10.0.0.2 --flow dscp=26,size=1024,count=5000 --expect 5000";
+const REPLAY_EXAMPLE: &str = "\
+Example: the frames of a capture, ten times, 50 us apart:
+  holdfast-endpoint replay --interface eth0 --pcap frames.pcap --repeat 10 --gap 50";
+const CAPTURE_EXAMPLE: &str = "\
+Example: the MAC control frames of two seconds:
+  holdfast-endpoint capture --interface eth0 --ethertype 0x8808 --hex pauses.hex --seconds 2";
 
 /// Arguments of every command.
 #[derive(Debug, Args)]
@@ -62,6 +95,33 @@ pub(crate) struct HostArgs {
     /// at the start and every 60 s, so that switches learn where this host is
     #[arg(long)]
     pub(crate) silent: bool,
+    #[command(flatten)]
+    pub(crate) impair: ImpairArgs,
+}
+
+/// What is wrong with the host, on purpose.
+#[derive(Debug, Args)]
+pub(crate) struct ImpairArgs {
+    /// Obey no pause at all; the report counts those that should have been obeyed
+    #[arg(long, conflicts_with_all = ["delay_pause", "lose_xon"])]
+    ignore_pause: bool,
+    /// Begin and end each pause so much later, as a slow NIC does, such as 200us; at most 1s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = short_span)]
+    delay_pause: Nanos,
+    /// Don't hear this share of the resumes, 0 to 1: their pauses run out
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    lose_xon: f64,
+    /// Which resumes are lost: the same for the same number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+impl ImpairArgs {
+    /// As the protocol code takes them.
+    pub(crate) fn impairments(&self) -> Impairments {
+        let Self { ignore_pause: ignore, delay_pause: delay, lose_xon, seed } = *self;
+        Impairments { ignore, delay, lose_xon, seed }
+    }
 }
 
 /// What is sent.
@@ -215,6 +275,32 @@ fn seconds(text: &str) -> Result<Nanos, String> {
     u64::try_from(span.as_nanos()).map(Nanos).map_err(|_| format!("{text} is too long"))
 }
 
+/// A time with its unit.
+pub(crate) fn span(text: &str) -> Result<Nanos, String> {
+    let span = text.parse::<jiff::SignedDuration>();
+    let span = span.map_err(|_| format!("\"{text}\" is not a time such as 200us, 50ms or 2s"))?;
+    let nanos = u64::try_from(span.as_nanos());
+    nanos.map(Nanos).map_err(|_| format!("{text} is not 0 to 584 years"))
+}
+
+/// As [`span`], short enough that what arrives meanwhile can be kept.
+fn short_span(text: &str) -> Result<Nanos, String> {
+    let span = span(text)?;
+    if span > MOST_DELAY {
+        return Err(format!("{text} is more than 1s"));
+    }
+    Ok(span)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().map_err(|_| format!("\"{text}\" is not a number"))?;
+    if !(0.0..=1.0).contains(&share) {
+        return Err(format!("{text} is not a share, 0 to 1"));
+    }
+    Ok(share)
+}
+
+/// A mask of priorities.
 fn priorities(text: &str) -> Result<u8, String> {
     match text {
         "all" => Ok(u8::MAX),

@@ -9,6 +9,11 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, ClockId};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use thread_priority::unix::{
+    set_thread_priority_and_policy, thread_native_id, RealtimeThreadSchedulePolicy,
+    ThreadSchedulePolicy,
+};
+use thread_priority::ThreadPriority;
 
 /// CLOCK_MONOTONIC as nanoseconds.
 pub(crate) fn now() -> Time {
@@ -34,6 +39,19 @@ pub(crate) fn time_of(time: TimeSpec) -> Time {
 pub(crate) fn timespec(span: Nanos) -> TimeSpec {
     let (seconds, rest) = (span.0 / 1_000_000_000, span.0 % 1_000_000_000);
     TimeSpec::new(seconds.min(i64::MAX as u64) as i64, rest as i64)
+}
+
+/// The real-time priority of a thread that has to be on time, 0 to 100: below that of the kernel's
+/// interrupt threads (50), on which it waits.
+const ON_TIME: u8 = 40;
+
+/// Has this thread run before all ordinary ones as soon as it wakes up (SCHED_FIFO); whether it
+/// does. It needs CAP_SYS_NICE. A nice value wouldn't do: where
+/// sessions are groups of their own it counts within one only.
+pub(crate) fn run_first() -> bool {
+    let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let set = |priority| set_thread_priority_and_policy(thread_native_id(), priority, fifo);
+    ThreadPriority::try_from(ON_TIME).is_ok_and(|priority| set(priority).is_ok())
 }
 
 /// Set by SIGTERM and SIGINT.

@@ -6,7 +6,7 @@ mod departures;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use holdfast_host::{Announcement, Nanos, PfcReceiver, Sender, Time};
+use holdfast_host::{Announcement, ImpairedReceiver, Nanos, PfcReceiver, Sender, Time};
 use holdfast_wire::ethernet::ETHERTYPE_MAC_CONTROL;
 use holdfast_wire::parse_mac_control;
 use indicatif::ProgressBar;
@@ -68,7 +68,10 @@ fn exchange(
     let arrivals = arrival.map(|args| Arrivals::open(&link, args)).transpose()?;
     let mut endpoint = Endpoint {
         control: Inlet::open(&link, ETHERTYPE_MAC_CONTROL, CONTROL_BURST, CONTROL_BUFFER)?,
-        pfc: PfcReceiver::new(host.speed, host.pfc, host.link_pause),
+        pfc: ImpairedReceiver::new(
+            PfcReceiver::new(host.speed, host.pfc, host.link_pause),
+            host.impair.impairments(),
+        ),
         departures,
         arrivals,
         announcement: None,
@@ -88,7 +91,7 @@ fn exchange(
 /// A host at work.
 struct Endpoint {
     control: Inlet,
-    pfc: PfcReceiver,
+    pfc: ImpairedReceiver,
     departures: Option<Departures>,
     arrivals: Option<Arrivals>,
     announcement: Option<(Announcement, Outlet)>,
@@ -172,6 +175,8 @@ impl Endpoint {
             Step::Sent => return,
             Step::Done => longest,
         };
+        // A delayed pause or resume is an event as one that arrives is.
+        let span = self.pfc.next_change().map_or(span, |due| due.since(time).min(span));
         let mut fds = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
         if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !flowing) {
             fds.push(PollFd::new(arrivals.as_fd(), PollFlags::POLLIN));
@@ -184,7 +189,7 @@ impl Endpoint {
     fn show(&self, progress: &ProgressBar) {
         let sent = self.departures.as_ref().map_or(0, Departures::sent);
         let received = self.arrivals.as_ref().map_or(0, Arrivals::received);
-        let paused: u64 = self.pfc.report(now()).pause_ns.iter().sum();
+        let paused: u64 = self.pfc.pauses().report(now()).pause_ns.iter().sum();
         let paused = Duration::from_nanos(paused);
         progress.set_message(format!("sent {sent}  received {received}  paused {paused:.1?}"));
         progress.tick();
@@ -197,7 +202,7 @@ impl Endpoint {
         ended_by: EndedBy,
     ) -> Result<HostReport, LinkError> {
         let end = now();
-        let pfc = self.pfc.report(end);
+        let (pfc, impairments) = self.pfc.report(end);
         let flows_sent = self.departures.as_ref().map(Departures::report).unwrap_or_default();
         let mut socket_drops = self.control.count_drops()?;
         let arrived = match &mut self.arrivals {
@@ -218,14 +223,17 @@ impl Endpoint {
             socket_drops,
             invalid_mac_control: by_kind(&pfc.invalid),
             pfc,
+            impairments,
             flows_sent,
             arrived,
         })
     }
 }
 
-/// Takes every MAC control frame that is there.
-fn read_control(control: &mut Inlet, pfc: &mut PfcReceiver) -> Result<(), LinkError> {
+/// Takes every MAC control frame that is there, and lets those have their effect that were delayed
+/// until now.
+fn read_control(control: &mut Inlet, pfc: &mut ImpairedReceiver) -> Result<(), LinkError> {
     while control.receive(|read_at, frame| pfc.receive(read_at, &parse_mac_control(frame)))? > 0 {}
+    pfc.advance(now());
     Ok(())
 }

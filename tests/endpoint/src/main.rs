@@ -15,6 +15,7 @@ mod latency;
 mod link;
 mod replay;
 mod report;
+mod storm;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,8 @@ enum EndpointError {
     FrameFile(#[from] frame_file::FrameFileError),
     #[error(transparent)]
     Report(#[from] report::ReportError),
+    #[error(transparent)]
+    Storm(#[from] storm::StormError),
     #[error("signal handlers: {0}")]
     Signals(#[source] std::io::Error),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         cli::Command::Run(args) => exchange::run(&args),
         cli::Command::Replay(args) => replay::run(&args),
         cli::Command::Capture(args) => capture::run(&args),
+        cli::Command::Storm(args) => storm::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

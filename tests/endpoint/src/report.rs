@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use holdfast_host::{FlowReport, PfcReport, ReceivedFlow, ReceiverReport};
+use holdfast_host::{FlowReport, ImpairmentReport, PfcReport, ReceivedFlow, ReceiverReport};
 use holdfast_wire::InvalidKind;
 use serde::Serialize;
 
@@ -97,6 +97,7 @@ pub(crate) struct HostReport {
     pub(crate) socket_drops: u64,
     #[serde(flatten)]
     pub(crate) pfc: PfcReport,
+    pub(crate) impairments: ImpairmentReport,
     pub(crate) invalid_mac_control: BTreeMap<&'static str, u64>,
     pub(crate) flows_sent: Vec<FlowReport>,
     #[serde(flatten)]

@@ -3,6 +3,7 @@
 
 mod namespace;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread::sleep;
@@ -175,6 +176,58 @@ fn a_priority_without_pfc_does_not_stop() {
     let (report, _) = paused_run(&["--pfc", "4"], |pair| pfc3(pair, 0xffff));
     assert_eq!((&report["pfc_frames"], &report["xoff"][3]), (&json!(1), &json!(0)));
     assert_eq!(pause_ms(&report, 3), 0.0);
+}
+
+/// Runs a storm of the far end to its end: 6000 quanta at 10 Mb/s are 307.2 ms.
+fn storm3(pair: &Pair, more: &[&str]) -> Value {
+    let storm = ["--priorities", "3", "--quanta", "6000", "--speed", "10M"];
+    pair.start(End::B, &with("storm", &[&storm, more].concat())).report()
+}
+
+#[test]
+fn a_host_that_ignores_pauses_sends_on_and_counts_them() {
+    let sent = Cell::new(Value::Null);
+    let (report, _) = paused_run(&["--ignore-pause"], |pair| {
+        sent.set(storm3(pair, &["--count", "3", "--xon"])["sent"].clone());
+    });
+    assert_eq!((sent.take(), &report["pfc_frames"]), (json!(3), &json!(4)));
+    assert_eq!((&report["xoff"][3], &report["pause_ns"][3]), (&json!(0), &json!(0)));
+    assert_eq!(report["impairments"]["xoff_ignored"], json!([0, 0, 0, 3, 0, 0, 0, 0]));
+    assert_eq!(report["impairments"]["xon_lost"][3], json!(1));
+}
+
+#[test]
+fn a_slow_host_begins_and_ends_its_pause_late() {
+    let sent = Cell::new(Value::Null);
+    let (report, [paused, _]) = paused_run(&["--delay-pause", "150ms"], |pair| {
+        sent.set(storm3(pair, &["--count", "1"]));
+    });
+    assert_eq!((&report["xoff"][3], &report["xon"][3]), (&json!(1), &json!(0)));
+    assert_eq!(report["pause_ns"][3], json!(307_200_000), "as long as without the delay");
+    let impairments = &report["impairments"];
+    assert_eq!(
+        (&impairments["frames_delayed"], &impairments["frames_held"]),
+        (&json!(1), &json!(0))
+    );
+    let sent = sent.take()["first_pause"]["monotonic_ns"].as_u64().unwrap() as f64 / 1e6;
+    let (from, to) = longest_gap(&paused);
+    assert!(to - from > 270.0, "sent at {sent}, silent {from}..{to}");
+    // Without the delay the silence would begin within 2 ms and end after 307 ms.
+    assert!(from > sent + 15.0, "sent at {sent}, silent {from}..{to}");
+    assert!(to - sent > 150.0 + 307.0, "sent at {sent}, silent {from}..{to}");
+}
+
+#[test]
+fn a_lost_xon_leaves_the_pause_to_its_timer() {
+    let (report, [paused, _]) = paused_run(&["--lose-xon", "1"], |pair| {
+        let storm = storm3(pair, &["--count", "1", "--xon"]);
+        assert_eq!((&storm["sent"], &storm["xons_sent"]), (&json!(1), &json!(1)));
+    });
+    assert_eq!((&report["pfc_frames"], &report["xon"][3]), (&json!(2), &json!(0)));
+    assert_eq!(report["impairments"]["xon_lost"], json!([0, 0, 0, 1, 0, 0, 0, 0]));
+    assert_eq!(report["pause_ns"][3], json!(307_200_000));
+    let (from, to) = longest_gap(&paused);
+    assert!(to - from > 270.0, "silent {from}..{to}");
 }
 
 #[test]

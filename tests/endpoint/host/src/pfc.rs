@@ -84,16 +84,15 @@ impl PfcReceiver {
     /// Takes one MAC control frame: a new time replaces the old one, 0 resumes at once, a clear
     /// bit leaves its priority alone.
     pub fn receive(&mut self, now: Time, frame: &MacControl) {
+        self.count(frame);
+        self.obey(now, frame, self.asked(frame));
+    }
+
+    /// Counts a frame that arrived, obeyed or not.
+    pub(crate) fn count(&mut self, frame: &MacControl) {
         match *frame {
-            MacControl::Pfc { enable, quanta } => {
-                self.frames += 1;
-                self.set(now, enable & self.enabled, &quanta);
-            }
-            MacControl::Pause { quanta } => {
-                self.pause_frames += 1;
-                let all = if self.link_pause { u8::MAX } else { 0 };
-                self.set(now, all, &[quanta; 8]);
-            }
+            MacControl::Pfc { .. } => self.frames += 1,
+            MacControl::Pause { .. } => self.pause_frames += 1,
             MacControl::Invalid(kind) => {
                 if let Some(count) = self.invalid.get_mut(kind.index()) {
                     *count += 1;
@@ -102,9 +101,24 @@ impl PfcReceiver {
         }
     }
 
-    fn set(&mut self, now: Time, enable: u8, quanta: &[u16; 8]) {
-        for (n, (pause, &quanta)) in self.priorities.iter_mut().zip(quanta).enumerate() {
-            if enable >> n & 1 == 1 {
+    /// The priorities that a frame asks something of and that obey its kind.
+    pub(crate) fn asked(&self, frame: &MacControl) -> u8 {
+        match *frame {
+            MacControl::Pfc { enable, .. } => enable & self.enabled,
+            MacControl::Pause { .. } if self.link_pause => u8::MAX,
+            MacControl::Pause { .. } | MacControl::Invalid(_) => 0,
+        }
+    }
+
+    /// Does at `now` what a frame asks of the priorities in `heard`.
+    pub(crate) fn obey(&mut self, now: Time, frame: &MacControl, heard: u8) {
+        let quanta = match *frame {
+            MacControl::Pfc { quanta, .. } => quanta,
+            MacControl::Pause { quanta } => [quanta; 8],
+            MacControl::Invalid(_) => return,
+        };
+        for (n, (pause, &quanta)) in self.priorities.iter_mut().zip(&quanta).enumerate() {
+            if heard >> n & 1 == 1 {
                 pause.set(now, self.speed.quanta(quanta));
             }
         }

@@ -1,6 +1,6 @@
 //! The sending half: bursts that are short enough to stop for a pause.
 
-use holdfast_host::{FlowReport, Nanos, Next, PfcReceiver, Sender, Time};
+use holdfast_host::{FlowReport, ImpairedReceiver, Nanos, Next, PfcReceiver, Sender, Time};
 use holdfast_wire::roce::MAX_FRAME_LEN;
 
 use super::read_control;
@@ -57,16 +57,16 @@ impl Departures {
     pub(super) fn step(
         &mut self,
         control: &mut Inlet,
-        pfc: &mut PfcReceiver,
+        host: &mut ImpairedReceiver,
     ) -> Result<Step, LinkError> {
         if now() < self.first {
-            read_control(control, pfc)?;
+            read_control(control, host)?;
             return Ok(Step::Wait(self.first));
         }
-        let next = self.make_due(pfc);
+        let next = self.make_due(host.pauses());
         // The last look before the frames go: whatever came in until here is obeyed.
-        read_control(control, pfc)?;
-        let time = now();
+        read_control(control, host)?;
+        let (time, pfc) = (now(), host.pauses());
         let go: Vec<bool> =
             self.made.iter().map(|made| pfc.paused_until(made.priority, time).is_none()).collect();
         let allowed = self.made.iter().zip(&go).filter(|(_, &go)| go);
