@@ -62,7 +62,7 @@ impl Traffic {
             received.push(receiver.stop()?);
         }
         let of = |report: &Value, qp: u64| {
-            let flows = report["flows"].as_array().cloned().unwrap_or_default();
+            let flows = report["flows_received"].as_array().cloned().unwrap_or_default();
             let flow = flows.into_iter().find(|flow| flow["qp"] == qp).unwrap_or_default();
             (flow["received"].as_u64().unwrap_or_default(), flow["lost"].clone())
         };
