@@ -162,7 +162,8 @@ fn mac_control_first<P: PortIo>(
 
 #[cold]
 fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, control: &MacControl) {
-    port.receiver.receive(control, context.now);
+    let arrived = port.io.clock().max(context.now);
+    port.receiver.receive(control, arrived);
     if let MacControl::Pfc { enable, quanta } = control {
         if context.trace.wants(TraceMask::PFC) {
             let kind = EventKind::PfcIn { enable: PrioritySet(*enable), quanta: *quanta };

@@ -91,6 +91,11 @@ pub trait PortIo {
     /// XOFF reaction (SPEC 4.1).
     fn kick(&mut self) -> Time;
 
+    /// Now, by the clock that `Worker::step` is called with: what was received had arrived by then,
+    /// which the beginning of the step doesn't say. Asked for MAC control frames only, whose times
+    /// are a protocol's (SPEC 8).
+    fn clock(&self) -> Time;
+
     /// Appends the tokens of frames that have left to `done`, which has room for [`BURST`] of
     /// them, and takes MAC control frames' slots back. At most [`BURST`] a call.
     fn completions(&mut self, done: &mut Vec<u64>);

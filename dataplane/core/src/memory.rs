@@ -276,6 +276,10 @@ impl PortIo for MemoryPort {
         wire.clock
     }
 
+    fn clock(&self) -> Time {
+        self.wire.borrow().clock
+    }
+
     fn completions(&mut self, done: &mut Vec<u64>) {
         let wire = &mut *self.wire.borrow_mut();
         let count = wire.done.len().min(BURST);

@@ -276,3 +276,16 @@ proptest! {
         }
     }
 }
+
+/// A pause that came while a step was under way is later than the step's time: nothing is early.
+#[test]
+fn the_time_of_the_frame_counts_and_not_that_of_its_step() {
+    let mut queue = Queue::new(true);
+    let late = 90_000;
+    (queue.heard, queue.until) = (START + late, START + late + 1_000 * MS);
+    assert_eq!(queue.live(200 * MS + late - 1), []);
+    assert_eq!(queue.live(1), [(START + late + 200 * MS, Detected)]);
+    (queue.heard, queue.until) = (queue.now + late, queue.now + late + 33 * MS);
+    let last = queue.heard;
+    assert_eq!(queue.live(500 * MS), [(last + 300 * MS, Restored)]);
+}

@@ -181,6 +181,10 @@ impl PortIo for XskPort {
         clock::now()
     }
 
+    fn clock(&self) -> Time {
+        clock::now()
+    }
+
     fn completions(&mut self, done: &mut Vec<u64>) {
         let Some(socket) = self.rx.first() else { return };
         if self.link.is_gone() {

@@ -90,7 +90,9 @@ impl QueueWatch {
     }
 
     fn begin(&mut self, look: &Look) {
-        self.stalled = (look.waiting && look.now < look.paused_until).then_some(look.now);
+        let paused = look.waiting && look.now < look.paused_until;
+        // The pause may have come after the step began whose time this is.
+        self.stalled = paused.then_some(look.now.max(look.heard));
         self.free = FreeTimes::default();
     }
 
