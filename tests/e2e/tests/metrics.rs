@@ -264,7 +264,7 @@ fn worker_calls(pid: u32, span: Duration) -> Result<u64, LabError> {
 /// switch, for there each one shows.
 #[test]
 fn a_scrape_costs_the_workers_no_system_call() -> TestResult {
-    const SPAN: Duration = Duration::from_secs(5);
+    const SPAN: Duration = Duration::from_secs(3);
     in_lab(&LabPlan::star(2), |lab| {
         let daemon = lab.daemon("sw", &[])?;
         let pid = lab.switch("sw")?.process().pid();
@@ -287,7 +287,7 @@ fn a_scrape_costs_the_workers_no_system_call() -> TestResult {
         let scrapes = scrapes.unwrap_or(Ok(0))?;
         let watched = watched?;
         println!("{alone} calls alone, {watched} while scraped {scrapes} times");
-        assert!(scrapes > 200, "only {scrapes} scrapes");
+        assert!(scrapes > 100, "only {scrapes} scrapes");
         // One call for every tenth scrape would be twice as many as an idle worker makes.
         assert!(watched < alone + alone / 4 + 20, "{alone} alone, {watched} watched");
         // The same with the control socket's calls: that the count would show them.
