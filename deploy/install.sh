@@ -12,7 +12,8 @@ usage() {
 usage: deploy/install.sh [--tests] [--peers]
 Installs the Debian packages that are missing to build and run the switch. Rust (cargo) isn't
 installed: it must be there already.
-  --tests  also what the test suite needs
+  --tests  also what the test suite needs; of these the package prometheus starts a service of
+           that name where systemd runs: systemctl disable --now prometheus ends it
   --peers  also DPDK testpmd, for bench.sh --peers
   --help   this text
 END

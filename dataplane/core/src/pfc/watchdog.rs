@@ -2,7 +2,7 @@
 //!
 //! Exact times, no polls: whoever owns the queue looks after each of its steps, and no later than
 //! at [`QueueWatch::deadline`]. The queue's frames are none of this file's business; see
-//! [`crate::watch`] for what is done about a storm.
+//! `watch.rs` for what is done about a storm.
 
 use crate::profile::WatchdogSpec;
 use crate::units::{Nanos, Time};
