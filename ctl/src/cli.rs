@@ -205,7 +205,7 @@ pub(crate) struct OnQueue {
     /// Only this port.
     pub port: Option<String>,
     /// Only this queue, 0..7.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub queue: Option<u8>,
 }
 
@@ -235,7 +235,7 @@ pub(crate) enum Show {
         /// Only this port.
         port: Option<String>,
         /// Only this PG, 0..7.
-        #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+        #[arg(long, value_parser = clap::value_parser!(u8).range(0..=7))]
         pg: Option<u8>,
     },
     /// Egress queues: depth, traffic, drops.
@@ -295,10 +295,10 @@ pub(crate) struct WatermarkScope {
     #[arg(long)]
     pub port: Option<String>,
     /// Only this PG, 0..7.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub pg: Option<u8>,
     /// Only this queue, 0..7.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub queue: Option<u8>,
     /// Only this pool.
     #[arg(long)]

@@ -255,6 +255,20 @@ fn the_65th_connection_gets_the_room_of_an_idle_one_or_is_told() {
     until("there is room again", || (daemon.get("/").status == 200).then_some(()));
 }
 
+/// Who connects while there are no descriptors is served when there are some again, although
+/// nobody else comes.
+#[test]
+fn who_waits_for_a_descriptor_is_served_when_there_is_one() {
+    let daemon = Daemon::start(&[]);
+    daemon.limit_descriptors(30);
+    let idle: Vec<_> = (0..60).map(|_| daemon.connect()).collect();
+    let mut waiting = daemon.connect();
+    ask(&mut waiting, "/");
+    until("it has run out", || daemon.log().contains("can be accepted").then_some(()));
+    drop(idle);
+    assert_eq!(read_all(waiting).status, 200);
+}
+
 #[test]
 fn garbage_is_refused_without_a_line_of_log_each() {
     let daemon = Daemon::start(&[]);

@@ -12,7 +12,6 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
@@ -169,12 +168,7 @@ impl KeptLinks {
     /// What was left changed in this boot; nothing if it was another one, or if there is no file.
     fn read(&self) -> Result<Vec<Original>, LinksError> {
         let path = self.folder.join(FILE);
-        let mut text = Vec::new();
-        match File::open(&path).and_then(|file| file.take(LIMIT).read_to_end(&mut text)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(FileError { path, source }.into()),
-            Ok(_) => {}
-        }
+        let Some(text) = whole_file::read(&path, LIMIT)? else { return Ok(Vec::new()) };
         let document: Document = match serde_json::from_slice(&text) {
             Ok(document) => document,
             Err(error) => return Err(LinksError::Broken { path, why: error.to_string() }),

@@ -4,6 +4,7 @@ use crate::amount::FIX_MARK;
 use crate::message::{ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -124,12 +125,14 @@ impl Source {
         let unreadable = |error: std::io::Error| {
             wrong(Finding::new("file", format!("can't be read: {error}"), "check path and rights"))
         };
-        let size = std::fs::metadata(path).map_err(unreadable)?.len();
-        if size > MAX_FILE {
+        // Not by its size: that of a pipe or a device is 0.
+        let (mut text, file_itself) = (String::new(), std::fs::File::open(path));
+        let limited = file_itself.map_err(unreadable)?.take(MAX_FILE + 1);
+        std::io::BufReader::new(limited).read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > MAX_FILE {
             let finding = Finding::new("file", "is too large", "keep documents below 1 MiB");
-            return Err(wrong(finding.numbers(size, MAX_FILE)));
+            return Err(wrong(finding.numbers(format!("more than {MAX_FILE}"), MAX_FILE)));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Ok(Self { file, text })
     }
 

@@ -4,9 +4,9 @@
 //! follows the head, and that of the file which the switch file names, as it was when the profile
 //! was applied. [`whole_file`] writes it: at any moment there is the old file or the new one.
 
+use crate::doc::MAX_FILE;
 use crate::whole_file::{self, FileError};
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -17,6 +17,8 @@ pub const FILE: &str = "last-good.toml";
 const TITLE: &str = "# The last profile that the switch put into force. Written by the switch: \
                      change it by `holdfast apply`.";
 const CHECKSUM: &str = "# sha256 ";
+/// A profile and what stands above it.
+const LONGEST: u64 = MAX_FILE + 4096;
 const BOOT_FILE: &str = "# profile file sha256 ";
 
 /// The last good profile.
@@ -72,11 +74,9 @@ impl LastGood {
     /// [`LastGoodError`], if it can't be read or isn't whole.
     pub fn read(folder: &Path) -> Result<Option<Self>, LastGoodError> {
         let path = folder.join(FILE);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(LastGoodError::Io { path, source }),
-        };
+        let bytes = whole_file::read(&path, LONGEST)
+            .map_err(|FileError { path, source }| LastGoodError::Io { path, source })?;
+        let Some(bytes) = bytes else { return Ok(None) };
         let text = String::from_utf8(bytes).ok();
         let found = text.as_deref().and_then(Self::from_file);
         found.map(Some).ok_or(LastGoodError::Damaged { path })
@@ -105,6 +105,7 @@ impl LastGood {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::fs;
 
     fn good(text: &str) -> LastGood {
         LastGood { text: text.to_owned(), boot_file: sha256("boot") }

@@ -2,7 +2,7 @@
 //! there is the old one or the new one, whole.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -46,6 +46,31 @@ pub fn write(folder: &Path, name: &str, text: &str) -> Result<(), FileError> {
     }
     fs::rename(&unfinished, &place).map_err(FileError::at(&place))?;
     sync(folder)
+}
+
+/// Reads a file of at most `most` bytes; `None` if there is none.
+///
+/// # Errors
+/// The system's; and for what is no file, which might never end or never begin, and for a longer
+/// one.
+pub fn read(place: &Path, most: u64) -> Result<Option<Vec<u8>>, FileError> {
+    let read = || {
+        if !fs::metadata(place)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        let mut bytes = Vec::new();
+        File::open(place)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            let why = format!("it is longer than {most} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::at(place)(error)),
+    }
 }
 
 /// Removes `folder/name` and what a kill left of a new one, if they are there. They are gone from
@@ -98,5 +123,22 @@ mod tests {
         write(&inner, "file", "").unwrap();
         let error = write(&inner.join("file"), "a", "").unwrap_err();
         assert!(error.to_string().starts_with(&inner.join("file").display().to_string()));
+    }
+
+    /// A pipe would never begin, a device never end: neither keeps a switch from starting.
+    #[test]
+    fn what_is_no_file_or_too_long_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        assert_eq!(read(&place("none"), 4).unwrap(), None);
+        fs::write(place("fits"), "1234").unwrap();
+        assert_eq!(read(&place("fits"), 4).unwrap().unwrap(), b"1234");
+        fs::write(place("long"), "12345").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", place("device")).unwrap();
+        std::os::unix::net::UnixListener::bind(place("socket")).unwrap();
+        for (name, why) in [("long", "longer"), ("device", "no file"), ("socket", "no file")] {
+            let error = read(&place(name), 4).unwrap_err().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
     }
 }

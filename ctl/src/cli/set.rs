@@ -73,7 +73,7 @@ pub(crate) enum Set {
 #[derive(Debug, Args)]
 pub(crate) struct SetPgArguments {
     /// The PG, 0..7.
-    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
     pub pg: u8,
     /// Only at this port; default: at all where it is lossless.
     #[arg(long)]
@@ -107,7 +107,7 @@ pub(crate) struct SetPgArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SetWredArguments {
     /// The queue, 0..7.
-    #[arg(value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=7))]
     pub queue: u8,
     /// Only at this port; default: at all.
     #[arg(long)]

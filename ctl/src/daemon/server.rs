@@ -22,6 +22,8 @@ const MAX_FAREWELLS: usize = 16;
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// Connections accepted before the clients have their turn again.
 const ACCEPTS: usize = 64;
+/// After so long it is tried again to accept those who couldn't be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// After a poll that failed, so that a fault of the system doesn't fill the log.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,8 @@ pub(crate) struct Server {
     listener: Option<TcpListener>,
     /// More connections may wait.
     waiting: bool,
+    /// When it is tried again to accept those who couldn't be.
+    accept_at: Option<Instant>,
     policy: Rc<HostPolicy>,
     /// The last [`MAX_FAREWELLS`] are for those who are turned away.
     clients: Vec<Option<Client>>,
@@ -66,6 +70,7 @@ impl Server {
             poll,
             listener: Some(listener),
             waiting: true,
+            accept_at: None,
             policy: Rc::new(policy),
             clients: (0..SLOTS).map(|_| None).collect(),
             next_serial: 0,
@@ -102,6 +107,9 @@ impl Server {
             }
             let now = Instant::now();
             self.obey_signals(now);
+            if self.accept_at.is_some_and(|at| now >= at) {
+                (self.accept_at, self.waiting) = (None, true);
+            }
             self.accept(now);
             for slot in 0..self.clients.len() {
                 self.serve(slot, now);
@@ -123,7 +131,8 @@ impl Server {
         }
         let clients = self.clients.iter().flatten();
         let deadlines = clients.filter_map(|client| client.connection.deadline());
-        let next = deadlines.chain(self.service.deadline()).chain(self.until).min()?;
+        let ours = deadlines.chain(self.service.deadline()).chain(self.until);
+        let next = ours.chain(self.accept_at).min()?;
         // epoll counts in milliseconds: woken just before the time, it would spin.
         Some(next.saturating_duration_since(now) + Duration::from_millis(1))
     }
@@ -166,8 +175,9 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.waiting = false,
                 Err(error) => {
-                    // Out of descriptors, say: the next connection tries again.
+                    // Out of descriptors, say: who waits is not told again by the poll.
                     self.waiting = false;
+                    self.accept_at = Some(now + ACCEPT_AGAIN);
                     if let Some(left_out) = self.lines.line("accept", now) {
                         log::warn!("no client can be accepted: {error} ({left_out} more before)");
                     }

@@ -135,6 +135,13 @@ impl Daemon {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
     }
 
+    /// Lets it have so many descriptors from now on.
+    pub fn limit_descriptors(&self, most: u32) {
+        let (pid, most) = (self.child.id().to_string(), format!("--nofile={most}:{most}"));
+        let status = Command::new("prlimit").args(["--pid", &pid, &most]).status();
+        assert!(status.expect("util-linux has prlimit").success());
+    }
+
     pub fn wait(&mut self) -> ExitStatus {
         until("the daemon ends", || self.child.try_wait().unwrap())
     }

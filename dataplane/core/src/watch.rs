@@ -114,7 +114,11 @@ fn see<P>(port: &Port<P>, spec: &PortSpec, id: QueueId, now: Time) -> Look {
 
 /// Ends the storms of queues that are watched no more: watchdog, PFC or port are gone, or all of
 /// them where `spec` is `None`.
-pub(crate) fn give_up<P, M>(port: &mut Port<P>, context: &mut Context<M>, spec: Option<&PortSpec>) {
+pub(crate) fn give_up<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    spec: Option<&PortSpec>,
+) {
     let watched = spec.filter(|spec| spec.watchdog.is_some());
     let watched = watched.map_or(QueueSet::EMPTY, PortSpec::pausable_queues);
     let mut restored = QueueSet::EMPTY;
@@ -127,6 +131,11 @@ pub(crate) fn give_up<P, M>(port: &mut Port<P>, context: &mut Context<M>, spec: 
     port.watch.stormed = QueueSet(port.watch.stormed.0 & !restored.0);
     let action =
         spec.and_then(|spec| spec.watchdog).map_or(WatchdogAction::Alert, |dog| dog.action);
+    let dropping = port.watch.dropping;
     port.watch.act(action);
     tell(port, context, QueueSet::EMPTY, restored);
+    // A storm whose frames are to be dropped from now on: those that wait, too.
+    for id in QueueSet(port.watch.dropping.0 & !dropping.0).iter() {
+        egress::flush_queue(port, context, id, DropReason::Watchdog);
+    }
 }

@@ -241,3 +241,24 @@ fn a_sleeping_worker_wakes_for_detection_and_restoration() {
     let found = storms(&lab);
     assert_eq!(found.len(), 2, "{found:?}");
 }
+
+/// What an operator does when a storm is told of: what waits is dropped then, not at its end.
+#[test]
+fn to_drop_is_chosen_while_the_storm_lasts() {
+    for workers in [1, 2] {
+        let mut lab = stormy(workers, WatchdogAction::Alert);
+        pause(&mut lab, u16::MAX);
+        for _ in 0..300 {
+            lab.arrive(0, &ipv4(0, 1, LOSSLESS_DSCP, 2, 1000));
+            lab.steps(1, Nanos(10_000));
+        }
+        live(&mut lab, 210, true);
+        assert!(lab.pg(0, LOSSLESS).xoff && dropped(&lab) == 0);
+        lab.apply(|spec| spec.ports[1].watchdog = Some(watchdog(WatchdogAction::Drop)));
+        live(&mut lab, 2, true);
+        assert!(dropped(&lab) > 200, "{}", dropped(&lab));
+        let pg = lab.pg(0, LOSSLESS);
+        assert_eq!((pg.service, pg.headroom, pg.xoff), (Cells(0), Cells(0), false));
+        assert_eq!(storms(&lab).len(), 1, "the storm goes on");
+    }
+}

@@ -22,6 +22,8 @@ pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_secs(1);
 /// Connections accepted before the clients have their turn again.
 const ACCEPTS: usize = 64;
+/// After so long it is tried again to accept those who couldn't be.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 const LISTENER: Token = Token(MAX_CLIENTS);
 const WAKER: Token = Token(MAX_CLIENTS + 1);
@@ -33,6 +35,8 @@ pub(super) struct Server<P: PortIo> {
     listener: Listener,
     /// More connections may wait.
     waiting: bool,
+    /// When it is tried again to accept those who couldn't be.
+    accept_at: Option<Instant>,
     clients: Vec<Option<Client>>,
     unaccepted: Throttle<()>,
     stop: Arc<AtomicBool>,
@@ -53,7 +57,19 @@ impl<P: PortIo + 'static> Server<P> {
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let clients = (0..MAX_CLIENTS).map(|_| None).collect();
         let unaccepted = Throttle::new();
-        Ok((Self { console, poll, listener, waiting: true, clients, unaccepted, stop }, waker))
+        Ok((
+            Self {
+                console,
+                poll,
+                listener,
+                waiting: true,
+                accept_at: None,
+                clients,
+                unaccepted,
+                stop,
+            },
+            waker,
+        ))
     }
 
     /// Serves until `stop`.
@@ -62,7 +78,11 @@ impl<P: PortIo + 'static> Server<P> {
         let mut noticed = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             let busy = self.waiting || self.clients.iter().flatten().any(Client::has_work);
-            let timeout = if busy { Duration::ZERO } else { TICK };
+            let timeout = match (busy, self.accept_at) {
+                (true, _) => Duration::ZERO,
+                (false, Some(_)) => ACCEPT_AGAIN,
+                (false, None) => TICK,
+            };
             if let Err(error) = self.poll.poll(&mut events, Some(timeout)) {
                 if error.kind() != io::ErrorKind::Interrupted {
                     log::error!("the control socket can't be polled: {error}");
@@ -78,6 +98,9 @@ impl<P: PortIo + 'static> Server<P> {
                 }
             }
             let now = Instant::now();
+            if self.accept_at.is_some_and(|at| now >= at) {
+                (self.accept_at, self.waiting) = (None, true);
+            }
             if self.waiting {
                 self.accept(now);
             }
@@ -99,7 +122,8 @@ impl<P: PortIo + 'static> Server<P> {
                 Err(error) => {
                     self.waiting = false;
                     if error.kind() != io::ErrorKind::WouldBlock {
-                        // Out of descriptors, say: the next connection tries again.
+                        // Out of descriptors, say: who waits is not told again by the poll.
+                        self.accept_at = Some(now + ACCEPT_AGAIN);
                         if let Some(left_out) = self.unaccepted.line((), now) {
                             log::warn!(
                                 "a client of the control socket can't be accepted: {error} \

@@ -1,6 +1,7 @@
 use super::*;
 use holdfast_xsk::{NetdevMark, NetnsMark, Setting};
 use proptest::prelude::*;
+use std::io;
 use std::process::Command;
 use tempfile::TempDir;
 

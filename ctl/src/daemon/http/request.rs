@@ -101,7 +101,8 @@ pub(crate) fn read_head(
         refusal(Status::BadRequest, "the request has no Host", "send a Host header field")
     })?;
     // Whoever a proxy would be asked for is who is meant (RFC 9112 3.2.2).
-    check_host(authority.unwrap_or(host), policy, local)?;
+    let host = authority.unwrap_or(host);
+    check_host(host, policy, local)?;
     let body_length = body_length(&fields)?;
     match method {
         Method::Post => check_post(&fields, host)?,

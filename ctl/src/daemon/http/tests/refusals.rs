@@ -57,6 +57,11 @@ fn a_page_of_another_origin_can_change_nothing() {
     for origin in ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:80", ""] {
         assert_eq!(post(&format!("{json}\r\nOrigin: {origin}")), 403, "{origin}");
     }
+    // The origin is held against who was asked for, not against a Host that doesn't count then.
+    let evil = POST.replace("Host: 127.0.0.1", "Host: evil");
+    let to_us = evil.replacen(" /", " http://127.0.0.1/", 1);
+    let from = |origin: &str| status(&to_us.replace(json, &format!("{json}\r\nOrigin: {origin}")));
+    assert_eq!((from("http://evil"), from("http://127.0.0.1")), (403, 200));
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
         assert_eq!(post(&format!("Content-Type: {kind}")), 415, "{kind}");
     }
