@@ -69,6 +69,10 @@ pub struct PortLosses {
     pub storms: AtomicU64,
     /// The queues that are stormed now, one bit each.
     pub stormed: AtomicU64,
+    /// Those of the last storm, over or not.
+    pub last_stormed: AtomicU64,
+    /// When that was detected, by the clock of `Worker::step`.
+    pub last_storm_ns: AtomicU64,
 }
 
 impl Default for WorkerStats {
@@ -190,16 +194,7 @@ impl WorkerThread {
                 let (told, counters) = (&self.stats.losses[id], port.counters());
                 told.overrun.store(counters.receive_overrun, Ordering::Relaxed);
                 told.violations.store(counters.lossless_violations, Ordering::Relaxed);
-                let watches = QueueId::all().map(|queue| (queue, port.watchdog(queue)));
-                let (mut storms, mut stormed) = (0, QueueSet::EMPTY);
-                for (queue, watch) in watches {
-                    storms += watch.detections();
-                    if watch.is_stormed() {
-                        stormed = stormed.or(QueueSet::only(queue));
-                    }
-                }
-                told.storms.store(storms, Ordering::Relaxed);
-                told.stormed.store(u64::from(stormed.0), Ordering::Relaxed);
+                tell_storms(told, port);
             }
             self.count_lossless(id);
         }
@@ -276,6 +271,27 @@ impl WorkerThread {
         }
         self.worker.discard_queued();
     }
+}
+
+/// Leaves what the control thread tells of a port's storms.
+fn tell_storms<P>(told: &PortLosses, port: &Port<P>) {
+    let (mut storms, mut stormed, mut last) = (0, QueueSet::EMPTY, (0, QueueSet::EMPTY));
+    for (queue, watch) in QueueId::all().map(|queue| (queue, port.watchdog(queue))) {
+        storms += watch.detections();
+        let only = QueueSet::only(queue);
+        if watch.is_stormed() {
+            stormed = stormed.or(only);
+        }
+        match watch.last_detected() {
+            Some(at) if at.0 > last.0 => last = (at.0, only),
+            Some(at) if at.0 == last.0 => last.1 = last.1.or(only),
+            _ => {}
+        }
+    }
+    told.last_storm_ns.store(last.0, Ordering::Relaxed);
+    told.last_stormed.store(u64::from(last.1 .0), Ordering::Relaxed);
+    told.stormed.store(u64::from(stormed.0), Ordering::Relaxed);
+    told.storms.store(storms, Ordering::Relaxed);
 }
 
 /// All workers' threads. Dropping it ends them in order: they drain, close their ports and are

@@ -11,6 +11,7 @@ use crate::upstream::{Answer, News, Upstream};
 use crate::watched::Watched;
 use holdfast_api::log_lines::{logged, Throttle};
 use holdfast_api::message::{ApplyReply, Call, ErrorBody, ErrorCode, Ping, Segment, ShowProfile};
+use holdfast_shm::directory::ProfileEntry;
 use mio::Registry;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -344,6 +345,13 @@ impl Service {
         }
     }
 
+    /// What the switch that is there says of itself without being asked: others change it, too.
+    fn running_now(&self) -> Option<RunningStatus> {
+        let profile = self.watched.profile().filter(|_| self.is_up())?;
+        let ProfileEntry { name, sha256, generation } = profile;
+        Some(RunningStatus { name, sha256, generation, seen_seconds_ago: 0 })
+    }
+
     fn status(&self, connections: Connections, now: Instant) -> StatusReply<'_> {
         let seconds = |since: Instant| now.saturating_duration_since(since).as_secs();
         let since = self.upstream.connected_since();
@@ -362,11 +370,14 @@ impl Service {
                 version_differs: hello.is_some_and(Hello::differs),
                 no_metrics: self.watched.trouble(),
             },
-            running: self.running.as_ref().map(|(running, seen)| RunningStatus {
-                name: &running.name,
-                sha256: &running.sha256,
-                generation: running.generation,
-                seen_seconds_ago: seconds(*seen),
+            running: self.running_now().or_else(|| {
+                let (running, seen) = self.running.as_ref()?;
+                Some(RunningStatus {
+                    name: running.name.clone(),
+                    sha256: running.sha256.clone(),
+                    generation: running.generation,
+                    seen_seconds_ago: seconds(*seen),
+                })
             }),
             desired: self.reconciler.as_ref().map(|reconciler| {
                 DesiredStatus::new(reconciler.path().display().to_string(), reconciler.tally())

@@ -17,7 +17,7 @@ pub(crate) struct StatusReply<'a> {
     /// The connection to the switch.
     pub switch: SwitchStatus<'a>,
     /// What is in force, as last seen; `null` before.
-    pub running: Option<RunningStatus<'a>>,
+    pub running: Option<RunningStatus>,
     /// What shall be in force; `null` without `--profile`.
     pub desired: Option<DesiredStatus<'a>>,
     /// HTTP.
@@ -47,11 +47,11 @@ pub(crate) struct SwitchStatus<'a> {
 
 /// The profile in force.
 #[derive(Debug, Serialize)]
-pub(crate) struct RunningStatus<'a> {
+pub(crate) struct RunningStatus {
     /// Its name.
-    pub name: &'a str,
+    pub name: String,
     /// Hash of its thresholds.
-    pub sha256: &'a str,
+    pub sha256: String,
     /// Which change made it.
     pub generation: u64,
     /// It was seen so long ago, seconds.

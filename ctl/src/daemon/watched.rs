@@ -3,6 +3,7 @@
 use crate::http::{Response, Status};
 use crate::metrics::{self, MEDIA_TYPE};
 use holdfast_api::message::{ErrorBody, ErrorCode};
+use holdfast_shm::directory::ProfileEntry;
 use holdfast_shm::SegmentReader;
 use nix::time::{clock_gettime, ClockId};
 use std::os::fd::OwnedFd;
@@ -37,6 +38,11 @@ impl Watched {
     /// Why there are no counters of a switch that is there.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    /// The profile that is in force at this moment, where the counters can be read.
+    pub(crate) fn profile(&self) -> Option<ProfileEntry> {
+        self.segment.as_ref()?.directory().ok().map(|names| names.profile)
     }
 
     /// The answer to `GET /metrics`; `up`: the switch is there.

@@ -7,7 +7,7 @@ use holdfast_api::message::{
 };
 use holdfast_core::units::Time;
 use std::collections::VecDeque;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Entries that are kept; older ones are overwritten, and whoever reads is told how many.
 pub(super) const ENTRIES: usize = 1024;
@@ -28,6 +28,12 @@ impl Moment {
     /// Now, where the switch's clock shows `time`.
     pub(crate) fn now(time: Time) -> Self {
         Self { time, wall: SystemTime::now() }
+    }
+
+    /// The earlier instant at which the switch's clock showed `time`.
+    pub(super) fn back_to(self, time: Time) -> Self {
+        let ago = Duration::from_nanos(self.time.since(time).0);
+        Self { time, wall: self.wall.checked_sub(ago).unwrap_or(self.wall) }
     }
 
     /// The wall clock's time as RFC 3339 writes it, UTC, ns.

@@ -124,11 +124,16 @@ impl<P: PortIo + 'static> Console<P> {
             let Some(told) = self.witness.storms.get_mut(number) else { continue };
             let (before, port) = (*told, self.board.port_name(id));
             *told = (total, now);
+            let mut ended = QueueSet(before.1 .0 & !now.0);
             if total > before.0 {
-                let queues = numbers(QueueSet(now.0 & !before.1 .0));
-                self.record(Occurrence::StormBegan { port: port.clone(), queues, total });
+                // One that was over before anybody looked is told of, too, with its end.
+                let last = QueueSet(self.lost(id, |losses| &losses.last_stormed) as u8);
+                ended = ended.or(QueueSet(last.0 & !now.0));
+                let at = Time(self.lost(id, |losses| &losses.last_storm_ns));
+                let what =
+                    Occurrence::StormBegan { port: port.clone(), queues: numbers(last), total };
+                self.witness.journal.record(Moment::now(self.now()).back_to(at), what);
             }
-            let ended = QueueSet(before.1 .0 & !now.0);
             if !ended.is_empty() {
                 self.record(Occurrence::StormEnded { port, queues: numbers(ended) });
             }

@@ -50,6 +50,8 @@ pub struct QueueWatch {
     /// When the storm was detected that is not over yet.
     stormed: Option<Time>,
     restored: Option<Time>,
+    /// When the last storm was detected, over or not.
+    detected: Option<Time>,
     /// What the restoration time is multiplied by.
     back_off: u64,
     detections: u64,
@@ -84,7 +86,7 @@ impl QueueWatch {
             true => (self.back_off * 2).min(MOST_BACK_OFF),
             false => 1,
         };
-        self.stormed = Some(look.now);
+        (self.stormed, self.detected) = (Some(look.now), Some(look.now));
         self.detections += 1;
         Some(Change::Detected)
     }
@@ -155,6 +157,11 @@ impl QueueWatch {
     /// Whether it must be looked at after each step: it stands, or a storm lasts.
     pub const fn is_engaged(&self) -> bool {
         self.stalled.is_some() || self.stormed.is_some()
+    }
+
+    /// When the last storm was detected, over or not.
+    pub const fn last_detected(&self) -> Option<Time> {
+        self.detected
     }
 
     /// Since when a storm lasts, if one does.

@@ -197,3 +197,33 @@ fn a_page_of_the_longest_entries_fits_into_a_line() {
     assert_eq!(page.entries.len(), 64);
     assert!(line.len() < holdfast_api::line::MAX_LINE, "{}", line.len());
 }
+
+/// A storm has its queues and its own time, also one that was over before anybody looked.
+#[test]
+fn storms_are_told_with_their_time_and_their_end() {
+    let desk = Desk::new(1, 2);
+    let client = &mut desk.client();
+    let cursor = events(client, None).next;
+    let storms = &desk.stats[0].losses[PortId::from_bits(1)];
+    let at = lab::clock().0;
+    std::thread::sleep(Duration::from_millis(20));
+    let tell = |total, stormed, at| {
+        storms.last_stormed.store(1 << 3, Ordering::Relaxed);
+        storms.last_storm_ns.store(at, Ordering::Relaxed);
+        storms.stormed.store(stormed, Ordering::Relaxed);
+        storms.storms.store(total, Ordering::Relaxed);
+    };
+    let begun = |total| Occurrence::StormBegan { port: "p1".to_owned(), queues: vec![3], total };
+    let ended = Occurrence::StormEnded { port: "p1".to_owned(), queues: vec![3] };
+    tell(1, 1 << 3, at);
+    let reply = events(client, Some(cursor));
+    let entry = &reply.entries[0];
+    assert_eq!((&entry.what, entry.time_ns, reply.entries.len()), (&begun(1), at, 1));
+    tell(1, 0, at);
+    let (seen, next) = since(client, reply.next);
+    assert_eq!(seen, [ended.clone()]);
+    tell(2, 0, at + 1);
+    let (seen, next) = since(client, next);
+    assert_eq!(seen, [begun(2), ended]);
+    assert_eq!(since(client, next).0, []);
+}
