@@ -221,7 +221,7 @@ fn storms_are_told_with_their_time_and_their_end() {
     assert_eq!((&entry.what, entry.time_ns, reply.entries.len()), (&begun(1), at, 1));
     tell(1, 0, at);
     let (seen, next) = since(client, reply.next);
-    assert_eq!(seen, [ended.clone()]);
+    assert_eq!(seen, std::slice::from_ref(&ended));
     tell(2, 0, at + 1);
     let (seen, next) = since(client, next);
     assert_eq!(seen, [begun(2), ended]);
