@@ -194,6 +194,7 @@ impl Service {
         }
         self.told = Some(why);
         self.hello = None;
+        self.watched.lost();
         self.greet_at = None;
         if let Some(reconciler) = &mut self.reconciler {
             reconciler.lost();
