@@ -107,6 +107,16 @@ impl Daemon {
         })
     }
 
+    /// Waits until its page says that the switch is up: it serves before it has reached it.
+    ///
+    /// # Errors
+    /// [`LabError::Late`] after 20 s.
+    pub fn wait_until_up(&self) -> Result<(), LabError> {
+        wait_for("holdfast_up stays 0", START, || {
+            Ok((self.metrics()?.get("holdfast_up") == Some(&1.0)).then_some(()))
+        })
+    }
+
     /// The samples of `/metrics`.
     ///
     /// # Errors
