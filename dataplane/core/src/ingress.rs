@@ -226,7 +226,9 @@ fn data_frame<P: PortIo, const TIMED: bool>(
     };
     let charge = match reason {
         Some(reason) => Err((reason, None)),
-        None if !again && port.late.waits(pg) => Err((DropReason::HeadroomOverflow, Some(pg))),
+        None if must_wait(port, context, burst.spec, pg, again) => {
+            Err((DropReason::HeadroomOverflow, Some(pg)))
+        }
         None => context.admit(port.id, pg, len).map_err(|reason| (reason, Some(pg))),
     };
     let (frame, refused) = match charge {
@@ -247,6 +249,24 @@ fn data_frame<P: PortIo, const TIMED: bool>(
         Err(refused) => (frame, refused),
     };
     refuse(port, context, burst, (frame, again), (way, refused))
+}
+
+/// Whether a frame must wait although Headroom may have room for it: behind others of its PG, or
+/// because it came late to a PG in XOFF. Headroom is for what the peer sends until it obeys, which
+/// is still to come when the worker is late.
+#[inline(always)]
+fn must_wait<P: PortIo, M>(
+    port: &Port<P>,
+    context: &Context<M>,
+    spec: &PortSpec,
+    pg: PgId,
+    again: bool,
+) -> bool {
+    if !again && port.late.waits(pg) {
+        return true;
+    }
+    let late = again || port.backlogged;
+    late && spec.pgs[pg].lossless && context.shared.mmu.xoff_set(port.id) & (1 << pg.index()) != 0
 }
 
 /// A frame that is dropped, or that waits for room. `false` if it goes on waiting.

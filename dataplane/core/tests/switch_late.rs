@@ -20,6 +20,9 @@ const LEN: usize = 2000;
 /// Frames that the PG has room for: no frame is split between 36, 1100 and 512 cells.
 const ROOM: usize = 36 / 8 + 1100 / 8 + 512 / 8;
 
+/// Frames that it takes until it is in XOFF, at 1000 cells of Service.
+const UNTIL_XOFF: usize = 36 / 8 + 1000 / 8;
+
 fn spec() -> PortSpec {
     let mut spec = port_spec();
     spec.pgs[pg(LOSSLESS)].limit = Limit::Static(Cells(1100));
@@ -80,7 +83,8 @@ fn waiting_frames_stop_neither_mac_control_nor_other_classes() {
     stall(&mut lab);
     lab.steps(100, STEP);
     let waiting = lab.port(0).late_frames() as usize;
-    assert_eq!(waiting, RING - ROOM, "all that has no room waits, nothing else");
+    assert_eq!(waiting, RING - UNTIL_XOFF, "all that came after XOFF waits, nothing else");
+    assert_eq!(lab.pg(0, LOSSLESS).headroom, Cells(0), "kept for what is in flight");
     assert_eq!(lab.wires[0].borrow().chunks_held(), RING - waiting, "lent as if none waited");
     let mut pfc = [0; 60];
     encode_pfc(&mut pfc, station(0), 1 << 3, &[0, 0, 0, 65535, 0, 0, 0, 0]);
@@ -176,4 +180,32 @@ fn what_came_after_a_pause_that_ran_out_waits() {
         assert_eq!(numbers(&lab.sent(1)), (0..ROOM as u32 + late).collect::<Vec<_>>());
         lab.assert_idle();
     }
+}
+
+/// When the last frame of a stall has gone in, all of Headroom is there for what the peer sends
+/// until it obeys: it was told late as well.
+#[test]
+fn headroom_is_not_used_up_by_what_came_in_the_stall() {
+    let mut lab = lab(1);
+    stall(&mut lab);
+    lab.steps(10, STEP);
+    assert!(lab.port(0).late_frames() > 0);
+    for _ in 0..2_000 {
+        if lab.port(0).late_frames() == 0 {
+            break;
+        }
+        lab.steps(1, STEP);
+    }
+    assert_eq!(lab.port(0).late_frames(), 0);
+    lab.hold(1, true);
+    let in_flight = 512 / 8;
+    for number in 0..in_flight {
+        lab.arrive(0, &numbered(1, 26, RING as u32 + number));
+        lab.steps(1, STEP);
+    }
+    assert_eq!(lab.port(0).counters().lossless_violations, 0);
+    lab.hold(1, false);
+    lab.steps(2_000, STEP);
+    assert_eq!(numbers(&lab.sent(1)), (0..RING as u32 + in_flight).collect::<Vec<_>>());
+    lab.assert_idle();
 }
