@@ -12,6 +12,7 @@ pub mod counters;
 pub mod drop;
 pub mod durations;
 pub mod egress;
+mod exchange;
 pub mod fdb;
 pub mod frame;
 pub mod ids;
