@@ -54,6 +54,9 @@ pub trait FramePool {
     /// Chunks that lie free at this worker: in no ring, in no queue.
     fn free_chunks(&self) -> usize;
 
+    /// Chunks of this worker that are on their way home from other workers.
+    fn returning_chunks(&self) -> usize;
+
     /// Sends one chunk home that holds no frame: what a closed port's rings were lent.
     fn take_back(&mut self, chunk: u32);
 }

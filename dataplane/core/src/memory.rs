@@ -119,6 +119,10 @@ impl FramePool for MemoryPool {
         self.free.len()
     }
 
+    fn returning_chunks(&self) -> usize {
+        self.store.returned[self.worker].borrow().len()
+    }
+
     fn take_back(&mut self, chunk: u32) {
         self.free(FrameHandle::own(chunk));
     }
@@ -181,6 +185,11 @@ impl MemoryPort {
         let (port, wire) = memory_port(0, 0);
         wire.borrow_mut().up = false;
         port
+    }
+
+    /// Chunks in its fill ring and in its RX ring.
+    pub fn chunks_held(&self) -> usize {
+        self.wire.borrow().chunks_held()
     }
 
     /// Closes the port.

@@ -1,8 +1,11 @@
 //! The switch's journal: what an operator wants to be told afterwards (SPEC 11). Single frames and
 //! edges are the trace's ([`super::Event`]).
 
+pub use holdfast_core::down::DownReason;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+mod down_reason;
 
 /// How much an entry of the journal matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -106,7 +109,42 @@ pub enum Occurrence {
         /// The port.
         port: String,
         /// Why.
+        #[serde(with = "down_reason")]
         reason: DownReason,
+    },
+    /// A port was added.
+    PortAdded {
+        /// Who did it.
+        by: By,
+        /// The port.
+        port: String,
+        /// Its netdev.
+        ifname: String,
+    },
+    /// A port was removed.
+    PortRemoved {
+        /// Who did it.
+        by: By,
+        /// The port.
+        port: String,
+    },
+    /// A port was opened again: its netdev is back, or was changed.
+    PortOpened {
+        /// The port.
+        port: String,
+        /// The address that its netdev has now.
+        mac: String,
+        /// Its MTU now, bytes.
+        mtu: u32,
+        /// Its RX queues now.
+        queues: u32,
+    },
+    /// A port can't be opened again yet; it is tried on.
+    PortNotOpened {
+        /// The port.
+        port: String,
+        /// Why.
+        error: String,
     },
     /// The MTU of a port's netdev is another one now.
     PortMtu {
@@ -266,21 +304,11 @@ pub enum Occurrence {
     },
 }
 
-/// Why a port is down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DownReason {
-    /// The link is down.
-    LinkDown,
-    /// The netdev was deleted, or moved to another namespace.
-    NetdevGone,
-}
-
 impl Occurrence {
     /// How much it matters.
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::PortDown { reason: DownReason::NetdevGone, .. }
+            Self::PortDown { reason: DownReason::NetdevGone | DownReason::NetnsGone, .. }
             | Self::ReceiveOverrun { .. }
             | Self::LosslessViolation { .. }
             | Self::StormBegan { .. }
@@ -288,6 +316,7 @@ impl Occurrence {
             Self::ProfileApplied { not_kept: Some(_), .. }
             | Self::LastGood { .. }
             | Self::PortDown { .. }
+            | Self::PortNotOpened { .. }
             | Self::PortMtu { .. }
             | Self::LinkNewsLost { .. }
             | Self::ProfileRefused { .. }
@@ -302,6 +331,10 @@ impl Occurrence {
         match self {
             Self::Started { .. } | Self::LastGood { .. } => "switch".to_owned(),
             Self::PortUp { port }
+            | Self::PortAdded { port, .. }
+            | Self::PortRemoved { port, .. }
+            | Self::PortOpened { port, .. }
+            | Self::PortNotOpened { port, .. }
             | Self::PortDown { port, .. }
             | Self::PortMtu { port, .. }
             | Self::PortHeld { port, .. }
@@ -336,12 +369,14 @@ impl Occurrence {
             Self::PortDown { reason: DownReason::LinkDown, .. } => {
                 "link down; its frames are dropped".to_owned()
             }
-            Self::PortDown { reason: DownReason::NetdevGone, .. } => {
-                "its netdev is gone".to_owned()
+            Self::PortDown { reason, .. } => reason.text().to_owned(),
+            Self::PortAdded { by, ifname, .. } => format!("added by {by}, netdev {ifname}"),
+            Self::PortRemoved { by, .. } => format!("removed by {by}"),
+            Self::PortOpened { mac, mtu, queues, .. } => {
+                format!("opened again: {mac}, MTU {mtu}, {queues} RX queues")
             }
-            Self::PortMtu { mtu, .. } => {
-                format!("MTU is {mtu} now; the switch keeps to the MTU of its start")
-            }
+            Self::PortNotOpened { error, .. } => format!("can't be opened again yet: {error}"),
+            Self::PortMtu { mtu, .. } => format!("MTU is {mtu} now"),
             Self::LinkNewsLost { .. } => "news of its link were lost".to_owned(),
             Self::PortHeld { by, .. } => format!("egress held by {by}"),
             Self::PortReleased { by, .. } => format!("egress released by {by}"),

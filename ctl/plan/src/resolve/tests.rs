@@ -30,7 +30,7 @@ fn facts(link_pause: bool) -> SwitchFacts {
         link_pause,
     };
     let ports = vec![port("h1", false), port("h2", link_pause)];
-    SwitchFacts { ports, flood_limit: 64, rx_ring: 2048 }
+    SwitchFacts { ports, flood_limit: 64, rx_ring: 2048, spare_ports: 0 }
 }
 
 fn plan_of(text: &str, facts: &SwitchFacts) -> Result<ProfilePlan, DocError> {
