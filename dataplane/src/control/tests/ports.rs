@@ -112,7 +112,7 @@ fn a_port_that_can_not_be_added_is_refused_with_numbers_and_what_to_do() {
     let desk = Desk::new(1, 2);
     let client = &mut desk.client();
     let full = refused(client.call::<Done>(add("p9", "eth9")));
-    assert_eq!((full.code, full.at.as_deref()), (ErrorCode::Refused, Some("spare_ports")));
+    assert_eq!((full.code, full.place.as_deref()), (ErrorCode::Refused, Some("spare_ports")));
     assert_eq!((full.value.as_deref(), full.limit.as_deref()), (Some("3"), Some("2 ports, 0 spare")));
     assert!(full.fix.unwrap_or_default().contains("raise spare_ports"));
     for (name, ifname, wanted) in [("p1", "eth9", "p1"), ("p9", "eth1", "eth1"), ("a b", "x", "a b")] {
