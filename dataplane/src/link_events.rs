@@ -58,7 +58,8 @@ impl Link {
 
     fn publish(&mut self, downs: &Downs) {
         let down = downs.of(self.number);
-        self.errors.down = DownReason::ALL.map(|one| down.as_ref().is_some_and(|d| d.reason == one));
+        self.errors.down =
+            DownReason::ALL.map(|one| down.as_ref().is_some_and(|d| d.reason == one));
         self.block.publish(&self.errors);
     }
 
@@ -306,7 +307,8 @@ impl Watch {
         link.publish(&told.downs);
         told.tell(link.number, News::Down(reason));
         // A keeper that has ended drops the guard, which puts the link back.
-        let _ = told.keeper.send(KeeperOrder::Close { number: link.number, life: link.life, guard });
+        let _ =
+            told.keeper.send(KeeperOrder::Close { number: link.number, life: link.life, guard });
     }
 }
 

@@ -7,6 +7,7 @@ mod lab;
 use holdfast_core::drop::DropReason;
 use holdfast_core::io::{FramePool, Remains};
 use holdfast_core::memory::{memory_port, MemoryPort};
+use holdfast_core::port::Port;
 use holdfast_core::units::{Cells, Nanos};
 use holdfast_wire::MacAddr;
 use lab::{ipv4, port, port_spec, queue, Lab, LOSSLESS};
@@ -122,4 +123,78 @@ fn losses_go_on_over_an_exchange() {
     attach(&mut lab, 1, MacAddr::default());
     lab.workers[0].count_losses(port(1), overrun(2));
     assert_eq!(lab.port(1).counters().receive_overrun, 10);
+}
+
+/// A port that is new at worker `n` modulo workers, with the number `n`.
+fn insert(lab: &mut Lab, n: u8) {
+    let (io, wire) = memory_port(512, 512);
+    let owner = lab.owner(n);
+    let profile = std::sync::Arc::clone(lab.workers[owner].profile());
+    let frames = (profile.spec().total.0 + profile.spec().flood_limit) as usize;
+    let spec = profile.port(port(n)).unwrap();
+    lab.workers[owner].insert(Port::new(port(n), MacAddr::default(), io, spec, frames, 7));
+    lab.wires[usize::from(n)] = wire;
+}
+
+/// Removes port `n` as the switch does: what it returns was let go by everybody.
+fn remove(lab: &mut Lab, n: u8) {
+    let (owner, now) = (lab.owner(n), lab.now);
+    let mut removed = lab.workers[owner].remove(port(n), now).unwrap();
+    let remains = removed.take_io(MemoryPort::closed()).close();
+    drop(lab.workers[owner].take_back(removed, remains, now));
+}
+
+/// In the middle of a pause: the peer gets an XON, and frames of it that wait at others go on.
+#[test]
+fn a_removed_port_lets_its_peer_go_and_its_frames_arrive() {
+    let mut lab = Lab::new(2, 3, port_spec());
+    lab.teach();
+    let all = chunks(&mut lab);
+    lab.hold(2, true);
+    for _ in 0..30 {
+        lossless(&mut lab, 0, 2, 60);
+        lab.steps(1, Nanos(1_000));
+    }
+    assert!(lab.pg(0, LOSSLESS).xoff);
+    let waiting = lab.port(2).queue(queue(LOSSLESS)).frames();
+    remove(&mut lab, 0);
+    let last = *lab.control(0).last().unwrap();
+    assert_eq!(&last[18..34], &[0; 16], "an XON: {last:?}");
+    lab.hold(2, false);
+    lab.steps(4_000, Nanos(2_000));
+    let in_ring = lab.sent(2).len();
+    assert!(in_ring >= waiting, "{in_ring} of {waiting}");
+    insert(&mut lab, 0);
+    lab.steps(2, Nanos(1_000));
+    lab.assert_idle();
+    assert_eq!(chunks(&mut lab), all);
+    assert_eq!(lab.port(0).counters().received.frames, 0, "it begins anew");
+}
+
+/// A thousand times (fault 36 of the public reports), with frames everywhere each time.
+#[test]
+fn a_thousand_ports_of_one_number_leave_nothing_behind() {
+    let mut lab = Lab::new(2, 3, port_spec());
+    lab.teach();
+    let all = chunks(&mut lab);
+    let mut arrived = 0;
+    for cycle in 0..1_000u32 {
+        lab.wires[2].borrow_mut().stalled = cycle % 3 == 0;
+        lossless(&mut lab, 2, 1, 3);
+        lossless(&mut lab, 0, 2, 3);
+        lab.steps(2, Nanos(500));
+        lossless(&mut lab, 2, 0, 1);
+        lossless(&mut lab, 0, 1, 2);
+        remove(&mut lab, 2);
+        lab.steps(2, Nanos(20_000));
+        insert(&mut lab, 2);
+        lab.teach();
+        lab.steps(2, Nanos(20_000));
+        arrived += lab.sent(1).len();
+    }
+    lab.steps(100, Nanos(20_000));
+    arrived += lab.sent(1).len();
+    lab.assert_idle();
+    assert_eq!(chunks(&mut lab), all);
+    assert!(arrived >= 5_000 - 10, "{arrived} of what port 2 and port 0 sent to port 1");
 }

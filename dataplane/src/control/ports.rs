@@ -195,11 +195,8 @@ impl<P: PortIo + 'static> Console<P> {
         self.desk.switch.check_with(&doc)?;
         let number = self.free_place()?;
         self.desk.adding = Some((number, doc.clone()));
-        let done = self.have_keeper(|answer| KeeperOrder::Add {
-            number,
-            doc: Box::new(doc),
-            answer,
-        });
+        let done =
+            self.have_keeper(|answer| KeeperOrder::Add { number, doc: Box::new(doc), answer });
         self.desk.adding = None;
         done.map_err(|why| {
             let body = ErrorBody::new(ErrorCode::Refused, why).at("port").value(&add.port);

@@ -195,9 +195,7 @@ impl<P: PortIo + 'static> Console<P> {
                 News::Opened { mac, mtu, queues } => {
                     Occurrence::PortOpened { port, mac, mtu, queues }
                 }
-                News::NotOpened(error) => {
-                    Occurrence::PortNotOpened { port, error: logged(&error) }
-                }
+                News::NotOpened(error) => Occurrence::PortNotOpened { port, error: logged(&error) },
             };
             self.witness.journal.record(at, what);
         }
@@ -259,11 +257,9 @@ impl<P: PortIo + 'static> Console<P> {
                     first: reply.changed.first().map(|line| logged(line)),
                 }
             }
-            Call::PortAdd(add) => Occurrence::PortAdded {
-                by,
-                port: add.port.clone(),
-                ifname: logged(&add.ifname),
-            },
+            Call::PortAdd(add) => {
+                Occurrence::PortAdded { by, port: add.port.clone(), ifname: logged(&add.ifname) }
+            }
             Call::PortRemove(name) => Occurrence::PortRemoved { by, port: name.port.clone() },
             Call::PortHold(name) => Occurrence::PortHeld { by, port: name.port.clone() },
             Call::PortRelease(name) => Occurrence::PortReleased { by, port: name.port.clone() },

@@ -234,9 +234,7 @@ impl Work {
             self.parts.workers.ask_one(owner, move |w| w.detach(id, closed, clock::now()))?;
         if let Some(io) = detached {
             let remains = io.close();
-            self.parts
-                .workers
-                .ask_one(owner, move |w| w.give_back(id, remains, clock::now()))?;
+            self.parts.workers.ask_one(owner, move |w| w.give_back(id, remains, clock::now()))?;
         }
         let seen = self.doc(number).map(|doc| look(&netns(doc), &doc.ifname));
         let down_by_admin = matches!(seen, Some(Ok(seen)) if !seen.admin_up);

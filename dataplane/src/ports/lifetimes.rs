@@ -17,8 +17,8 @@ impl Work {
     /// Opens a port that is new and gives it to its worker.
     pub(super) fn add(&mut self, number: usize, doc: PortDoc) -> Result<(), NotYet> {
         let because = |error: Box<dyn Error>| NotYet::Because(one_line(&error.to_string()));
-        let seen = look(&netns(&doc), &doc.ifname)
-            .map_err(|error| NotYet::Because(error.to_string()))?;
+        let seen =
+            look(&netns(&doc), &doc.ifname).map_err(|error| NotYet::Because(error.to_string()))?;
         self.queues_fit(number, &doc, seen.queues)?;
         let parts = &self.parts;
         let Opened { io, guard } =
@@ -68,9 +68,11 @@ impl Work {
         if let Some(mut port) = removed {
             let remains = port.take_io(XskPort::closed(&self.parts.memory)).close();
             // Dropped here and not by the worker.
-            drop(self.parts.workers.ask_one(owner, move |worker| {
-                worker.take_back(port, remains, clock::now())
-            })?);
+            drop(
+                self.parts
+                    .workers
+                    .ask_one(owner, move |worker| worker.take_back(port, remains, clock::now()))?,
+            );
         }
         if let Some(link) = link {
             let (guard, block) = link.into_parts();

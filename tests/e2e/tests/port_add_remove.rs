@@ -206,7 +206,8 @@ fn the_page_has_as_many_series_after_many_cycles() -> TestResult {
         };
         let received = "holdfast_port_received_frames_total{port=\"h4\"}";
         assert_eq!(value(received)?.to_string(), "0", "it begins anew");
-        let start = |port: &str| value(&format!("holdfast_port_start_time_seconds{{port=\"{port}\"}}"));
+        let start =
+            |port: &str| value(&format!("holdfast_port_start_time_seconds{{port=\"{port}\"}}"));
         assert!(start("h4")? > start("h3")?);
         assert_forwards(lab)?;
         wait_for("it isn't counted", SOON, || Ok((value(received)? >= 5000.0).then_some(())))?;

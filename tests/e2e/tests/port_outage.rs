@@ -130,10 +130,17 @@ fn outage(
         survivors.assert_whole()?;
         assert_clean(lab)?;
         let journal = lab.switch("sw")?.journal()?;
-        let down = |what: &Occurrence| matches!(what, Occurrence::PortDown { port, .. } if port == "h3");
+        let down =
+            |what: &Occurrence| matches!(what, Occurrence::PortDown { port, .. } if port == "h3");
         assert!(journal.iter().any(down), "{journal:?}");
         Ok(())
     })
+}
+
+/// Settings of h3's port that would have to be put back after a kill.
+fn kept(lab: &mut Lab) -> Result<usize, Box<dyn std::error::Error>> {
+    let file = lab.switch("sw")?.socket().with_extension("state").join("links.json");
+    Ok(std::fs::read_to_string(file)?.matches("\"ifname\": \"h3\"").count())
 }
 
 fn ip(lab: &Lab, owner: &str, words: &str) -> TestResult {
@@ -167,7 +174,12 @@ fn a_netdev_is_deleted_and_made_again() -> TestResult {
         &plan(2, PortPlan::host(3)),
         "its netdev is gone",
         |lab| ip(lab, "sw", "link del h3"),
-        |lab| Ok(lab.join_again("sw", "h3", 1500)?),
+        |lab| {
+            assert_eq!(kept(lab)?, 0, "there is nothing to put back any more");
+            lab.join_again("sw", "h3", 1500)?;
+            let opened = || Ok((kept(lab).unwrap_or_default() > 0).then_some(()));
+            Ok(wait_for("what is to be put back isn't kept", SOON, opened)?)
+        },
     )
 }
 

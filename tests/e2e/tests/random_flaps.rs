@@ -46,7 +46,8 @@ const ALL: [Happening; 8] = [
 /// h1 and h2 are the survivors; h4's port is in a namespace of its own.
 fn plan(workers: u32) -> LabPlan {
     let switch = SwitchPlan::star("sw", 3).port(PortPlan::host(4).apart());
-    LabPlan::of(vec![switch.workers(workers).spare_ports(1)])
+    // A trace that is soon full: it must not look like memory that gets lost.
+    LabPlan::of(vec![switch.workers(workers).spare_ports(1).trace_events(64)])
 }
 
 /// Whose namespace a victim's port is in.
@@ -233,8 +234,11 @@ fn flaps(workers: u32) -> TestResult {
         flaps.join_again(lab, "h3")?;
         all_up(lab)?;
         let before = resident(lab)?;
-        for _ in 0..count {
+        for event in 1..=count {
             flaps.one(lab)?;
+            if event % 20 == 0 {
+                println!("{event} events: {} KiB resident", resident(lab)?);
+            }
         }
         flaps.load.0.clear();
         all_up(lab)?;

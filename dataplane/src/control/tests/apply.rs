@@ -17,8 +17,12 @@ pub(super) fn applying(ports: usize, folder: &Path) -> Applying {
         trust: None,
         link_pause: false,
     };
-    let facts =
-        SwitchFacts { ports: (0..ports).map(port).collect(), flood_limit: 256, rx_ring: 2048, spare_ports: 0 };
+    let facts = SwitchFacts {
+        ports: (0..ports).map(port).collect(),
+        flood_limit: 256,
+        rx_ring: 2048,
+        spare_ports: 0,
+    };
     let first = LastGood { text: "name = \"first\"\n".to_owned(), boot_file: sha256("first") };
     let keeper = Keeper::new(folder.join("state"), first);
     let document = ProfileDoc::load(&Source::new("first.toml", profile(1500))).unwrap();

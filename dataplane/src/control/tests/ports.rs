@@ -31,8 +31,7 @@ impl Desk {
             notes: Vec::new(),
             since: Time::default(),
         };
-        let call =
-            PortCall::Opened { number, mtu, facts: Box::new(facts), lossless: None, answer };
+        let call = PortCall::Opened { number, mtu, facts: Box::new(facts), lossless: None, answer };
         self.keeper.send(call).unwrap();
         self.control.as_ref().unwrap().waker().wake().unwrap();
         answered.recv_timeout(Duration::from_secs(20)).unwrap().map(drop)
@@ -113,9 +112,14 @@ fn a_port_that_can_not_be_added_is_refused_with_numbers_and_what_to_do() {
     let client = &mut desk.client();
     let full = refused(client.call::<Done>(add("p9", "eth9")));
     assert_eq!((full.code, full.place.as_deref()), (ErrorCode::Refused, Some("spare_ports")));
-    assert_eq!((full.value.as_deref(), full.limit.as_deref()), (Some("3"), Some("2 ports, 0 spare")));
+    assert_eq!(
+        (full.value.as_deref(), full.limit.as_deref()),
+        (Some("3"), Some("2 ports, 0 spare"))
+    );
     assert!(full.fix.unwrap_or_default().contains("raise spare_ports"));
-    for (name, ifname, wanted) in [("p1", "eth9", "p1"), ("p9", "eth1", "eth1"), ("a b", "x", "a b")] {
+    for (name, ifname, wanted) in
+        [("p1", "eth9", "p1"), ("p9", "eth1", "eth1"), ("a b", "x", "a b")]
+    {
         let error = refused(client.call::<Done>(add(name, ifname)));
         assert!(error.to_string().contains(wanted), "{error}");
     }

@@ -106,6 +106,8 @@ pub struct SwitchPlan {
     pub ports: Vec<PortPlan>,
     /// Places for ports that are added while it runs.
     pub spare_ports: u32,
+    /// Events that each worker's trace keeps.
+    pub trace_events: u32,
     /// More lines of its `[fdb]` section.
     pub fdb: String,
     /// Hosts that aren't at a port of it: host and port.
@@ -120,6 +122,7 @@ impl SwitchPlan {
             profile: ProfilePlan::shipped("veth-lab-1g"),
             workers: 1,
             spare_ports: 0,
+            trace_events: 65_536,
             ports: Vec::new(),
             fdb: String::new(),
             far_hosts: Vec::new(),
@@ -159,6 +162,13 @@ impl SwitchPlan {
         self
     }
 
+    /// With a trace of so many events a worker.
+    #[must_use]
+    pub const fn trace_events(mut self, events: u32) -> Self {
+        self.trace_events = events;
+        self
+    }
+
     /// With a static FDB entry for a host that lies behind `port`.
     #[must_use]
     pub fn far_host(mut self, host: &str, port: &str) -> Self {
@@ -179,10 +189,11 @@ impl SwitchPlan {
     pub(crate) fn toml(&self, netns: &str, socket: &Path, profile: &Path) -> String {
         let mut text = format!(
             "name = {:?}\nsocket = {socket:?}\nstate = {state:?}\nprofile = {profile:?}\n\
-             workers = {}\nspare_ports = {}\n\n[fdb]\n{}",
+             workers = {}\nspare_ports = {}\n\n[trace]\nevents = {}\n\n[fdb]\n{}",
             self.name,
             self.workers,
             self.spare_ports,
+            self.trace_events,
             self.fdb,
             state = socket.with_extension("state"),
         );
@@ -251,7 +262,13 @@ impl PortPlan {
     }
 
     fn new(name: &str, peer: Peer) -> Self {
-        Self { name: name.to_owned(), speed: "1G".to_owned(), peer, more: String::new(), apart: false }
+        Self {
+            name: name.to_owned(),
+            speed: "1G".to_owned(),
+            peer,
+            more: String::new(),
+            apart: false,
+        }
     }
 
     /// With another speed.

@@ -8,8 +8,8 @@ use crate::{binaries, LabError};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::message::{
     Call, EcnReply, EcnStatus, Edge, Event, EventKind, Events, EventsReply, Occurrence, PfcPort,
-    PfcReply, PgFilter, PgReply, PgStatus, Ping, PongReply, PortFilter, PortName, PortStatus, PortsReply, QueueFilter,
-    QueueReply, QueueStatus, Trace, TraceReply,
+    PfcReply, PgFilter, PgReply, PgStatus, Ping, PongReply, PortFilter, PortName, PortStatus,
+    PortsReply, QueueFilter, QueueReply, QueueStatus, Trace, TraceReply,
 };
 use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
