@@ -191,11 +191,9 @@ fn start(
     let Ground { memory, pools, undo, queues } = ground;
     let assembly = assemble(&config, memory, profile, pools.len())?;
     let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
-    let wake = workers.doors();
+    let (wake, downs) = (workers.doors(), Downs::default());
     let (news, link_news) = bounded(NEWS);
-    let (keeper, to_keeper) = unbounded();
-    let (calls, port_calls) = unbounded();
-    let downs = Downs::default();
+    let ((keeper, to_keeper), (calls, port_calls)) = (unbounded(), unbounded());
     let told = Told { news: news.clone(), keeper: keeper.clone(), downs: downs.clone() };
     let links = LinkWatcher::start(told, move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
@@ -208,10 +206,9 @@ fn start(
     let workplaces = (dealt.owned, pools, mailboxes);
     start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
-    let places = profile.spec().ports.len();
+    let (places, present) = (profile.spec().ports.len(), config.switch.ports.len());
     let owners = (0..places).map(|number| owner(&topology, number, stats.len())).collect();
-    let spare = config.switch.ports.len()..places;
-    let blocks = spare.filter_map(|number| Some((number, segment.link(number)?))).collect();
+    let blocks = (present..places).filter_map(|n| Some((n, segment.link(n)?))).collect();
     let settings = ControlSettings {
         chunks: u64::from(memory.chunks()),
         smallest_lossless_frame: plan.smallest_lossless_frame(),

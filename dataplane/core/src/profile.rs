@@ -258,7 +258,7 @@ impl PortSpec {
                 link_pause: false,
                 rx_backlog_mark: 256,
             },
-            tx_inflight: 2 * (mtu as u32 + FRAME_OVERHEAD as u32),
+            tx_inflight: 2 * u32::from(mtu + FRAME_OVERHEAD),
             catch_up: Nanos::millis(2),
             watchdog: None,
         }

@@ -304,8 +304,9 @@ impl Work {
             return Err(why);
         }
         let (id, mac) = (PortId::from_bits(number as u8), status.mac);
-        let attached =
-            self.parts.workers.ask_one(self.owner(number), move |w| w.attach(id, io, mac))?;
+        let attached = self.parts.workers.ask_one(self.owner(number), move |worker| {
+            worker.attach(id, io, mac).map_err(Box::new)
+        })?;
         if let Err(io) = attached {
             let _ = io.close();
             return Ok(());
@@ -373,7 +374,9 @@ impl Work {
         }));
         let lossless = Some(guard.lossless().clone());
         let call = PortCall::Opened { number, mtu, facts, lossless, answer };
-        self.parts.calls.send(call).map_err(|_| NotYet::Ends)?;
+        if self.parts.calls.send(call).is_err() {
+            return Err(NotYet::Ends);
+        }
         self.parts.waker.wake().map_err(|error| NotYet::Because(error.to_string()))?;
         // Without an answer the control thread has ended.
         answered.recv().map_err(|_| NotYet::Ends)?.map_err(NotYet::Because)

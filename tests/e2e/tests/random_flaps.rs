@@ -17,6 +17,8 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 /// What the switch process may grow by, KiB.
 const GROWTH: u64 = 1024;
+/// Pairs of entries that fill the switch's journal.
+const JOURNAL: u32 = 600;
 const VICTIMS: [&str; 2] = ["h3", "h4"];
 
 /// What can happen to a port, or beside it.
@@ -218,7 +220,9 @@ fn assert_quiet(lab: &mut Lab) -> TestResult {
 }
 
 fn flaps(workers: u32) -> TestResult {
-    let count = if std::env::var_os("HOLDFAST_LONG").is_some() { 200 } else { 10 };
+    // In a long run memory is measured when the journal is full and every kind has happened.
+    let long = std::env::var_os("HOLDFAST_LONG").is_some();
+    let (first, count) = if long { (60, 200) } else { (0, 10) };
     let given = std::env::var("HOLDFAST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()));
     println!("{count} events, {workers} workers, HOLDFAST_SEED={seed}");
@@ -232,6 +236,13 @@ fn flaps(workers: u32) -> TestResult {
         flaps.remove_and_add(lab, "h3")?;
         ip(lab, "sw", "link del h3")?;
         flaps.join_again(lab, "h3")?;
+        for _ in 0..if long { JOURNAL } else { 0 } {
+            lab.switch("sw")?.hold("h3")?;
+            lab.switch("sw")?.release("h3")?;
+        }
+        for _ in 0..first {
+            flaps.one(lab)?;
+        }
         all_up(lab)?;
         let before = resident(lab)?;
         for event in 1..=count {
