@@ -219,10 +219,8 @@ fn start(
         downs: downs.clone(),
         because: config.notes.clone(),
     };
-    let (name, socket, count) =
-        (config.switch.name.clone(), config.switch.socket_path(), stats.len());
     let switch = Switch {
-        name: name.clone(),
+        name: config.switch.name.clone(),
         workers: workers.clone(),
         shared,
         topology,
@@ -235,13 +233,7 @@ fn start(
         started: Instant::now(),
     };
     let control = control::spawn(switch, settings, listener)?;
-    log::info!(
-        "switch {name}: profile {}, {} ports, {} workers, control socket {}",
-        config.profile.name,
-        plan.port_names().len(),
-        count,
-        socket.display()
-    );
+    say(&config, workers.count());
     let parts = KeeperParts {
         config: Arc::new(config),
         memory: memory.clone(),
@@ -258,6 +250,16 @@ fn start(
     };
     let keeper = PortKeeper::start(parts, keeper, to_keeper)?;
     Ok(Running { threads, keeper, control, links, _memory: memory })
+}
+
+fn say(config: &Config, workers: usize) {
+    log::info!(
+        "switch {}: profile {}, {} ports, {workers} workers, control socket {}",
+        config.switch.name,
+        config.profile.name,
+        config.switch.ports.len(),
+        config.switch.socket_path().display()
+    );
 }
 
 fn assemble(

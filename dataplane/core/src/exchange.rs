@@ -1,5 +1,5 @@
-//! Ports that come and go under a running worker (SPEC 9): a link that goes down and comes up, rings
-//! that are taken away and given anew, whole ports that are added and removed.
+//! Ports that come and go under a running worker (SPEC 9): a link that goes down and comes up,
+//! rings that are taken away and given anew, whole ports that are added and removed.
 //!
 //! Everything slow is left to others. A worker neither opens nor closes rings: it is handed a port
 //! that is open, hands one over to be closed, and takes back what was in it.
@@ -85,8 +85,8 @@ impl<P: PortIo> Worker<P> {
     }
 
     /// Ends a port: its peer is let go where the link is up, what waits in it is dropped. What it
-    /// sent to others goes on there. Then its rings are to be closed, and given back here. `None` if
-    /// this worker doesn't own it.
+    /// sent to others goes on there. Then its rings are to be closed, and given back here. `None`
+    /// if this worker doesn't own it.
     pub fn remove(&mut self, id: PortId, now: Time) -> Option<Port<P>> {
         self.context.now = now;
         let slot = self.context.slots.of(id)?;

@@ -124,7 +124,7 @@ impl<P> Port<P> {
         &mut self.io
     }
 
-    /// Takes its rings out, of a port that no worker has any more, and leaves `closed` in their place.
+    /// Takes its rings out, of a port that no worker has any more; `closed` is in their place then.
     pub fn take_io(&mut self, closed: P) -> P {
         std::mem::replace(&mut self.io, closed)
     }

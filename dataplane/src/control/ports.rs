@@ -234,7 +234,7 @@ impl<P: PortIo + 'static> Console<P> {
         })
     }
 
-    /// `port remove`: nothing is sent to it any more, then the keeper ends it, then nobody knows it.
+    /// `port remove`: nothing is sent to it any more, the keeper ends it, and nobody knows it.
     pub(super) fn port_remove(&mut self, name: &str) -> Answer {
         let id = self.port(name)?;
         let place = self.board.topology.place(id).cloned();

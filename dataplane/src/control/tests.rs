@@ -4,7 +4,7 @@ use crate::host::Looker;
 use crate::ports::{KeeperOrder, PortCall};
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
 use crate::worker_thread::WorkerStats;
-use crossbeam::channel::{Receiver, Sender};
+use crossbeam::channel::{bounded, unbounded, Receiver, Sender};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::log_lines::Throttle;
@@ -37,9 +37,8 @@ struct Desk {
     stats: Vec<Arc<WorkerStats>>,
     /// The link watcher's end.
     links: Sender<LinkNews>,
-    /// The keeper of ports' end.
+    /// The keeper of ports' end, and what it is to do.
     keeper: Sender<PortCall>,
-    /// What it is to do.
     ordered: Receiver<KeeperOrder>,
 }
 
@@ -54,9 +53,8 @@ impl Desk {
         board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
         let stats = board.threads.iter().map(|(stats, _)| Arc::clone(stats)).collect();
-        let (links, news) = crossbeam::channel::bounded(4);
-        let (keeper, calls) = crossbeam::channel::unbounded();
-        let (orders, ordered) = crossbeam::channel::unbounded();
+        let (links, news) = bounded(4);
+        let ((keeper, calls), (orders, ordered)) = (unbounded(), unbounded());
         let segment =
             holdfast_shm::Segment::new(Layout::new(workers).unwrap(), &Identity::default())
                 .unwrap();

@@ -1,10 +1,10 @@
 //! Ports that go and come back while the switch runs (SPEC 9).
 //!
-//! The link watcher sees what happens to a netdev. What needs a port to be closed or opened it gives
-//! to the [`keeper`], a thread of its own: closing a socket and opening a port take the kernel
-//! milliseconds, in which a worker would lose frames. A worker only hands its rings out and takes
-//! new ones, between two steps; the control thread has the profile and says whether a port fits as
-//! it is now.
+//! The link watcher sees what happens to a netdev. What needs a port to be closed or opened it
+//! gives to the [`keeper`], a thread of its own: closing a socket and opening a port take the
+//! kernel milliseconds, in which a worker would lose frames. A worker only hands its rings out and
+//! takes new ones, between two steps; the control thread has the profile and says whether a port
+//! fits as it is now. [`lifetimes`] has ports that are added and removed for good.
 
 mod downs;
 mod keeper;

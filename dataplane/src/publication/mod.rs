@@ -35,8 +35,8 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// The blocks of the worker of this number, which owns `ports`, or will: a port that isn't there
-    /// is passed over.
+    /// The blocks of the worker of this number, which owns `ports`, or will: a port that isn't
+    /// there is passed over.
     pub(crate) fn new(
         segment: &mut Segment,
         worker: usize,

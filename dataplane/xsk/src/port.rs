@@ -123,8 +123,8 @@ impl XskPort {
 
     /// Closes the sockets, and says what was in their rings: each chunk and each frame once, which
     /// a worker must take back. Not for a worker to call: the kernel makes who closes a socket wait
-    /// until no driver uses it. Copies of [`XskPort::fds`] must be closed before, or the kernel keeps
-    /// the sockets.
+    /// until no driver uses it. Copies of [`XskPort::fds`] must be closed before, or the kernel
+    /// keeps the sockets.
     pub fn close(self) -> Remains {
         // A socket that is broken has told its losses before.
         let losses = self.losses().unwrap_or_default();

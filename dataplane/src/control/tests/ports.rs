@@ -3,7 +3,6 @@
 use super::apply::{call, profile};
 use super::*;
 use crate::report::PortFacts;
-use crossbeam::channel::bounded;
 use holdfast_api::doc::Source;
 use holdfast_api::switch_doc::SwitchDoc;
 use holdfast_core::units::Time;
