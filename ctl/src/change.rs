@@ -21,6 +21,8 @@ pub(crate) fn port(target: &Target, what: Port) -> Result<(), CommandError> {
     let call = match what {
         Port::Hold { port } => Call::PortHold(PortName { port }),
         Port::Release { port } => Call::PortRelease(PortName { port }),
+        Port::Add(arguments) => Call::PortAdd(arguments.into()),
+        Port::Remove { port } => Call::PortRemove(PortName { port }),
     };
     answer(target, call, done)
 }

@@ -4,6 +4,7 @@ pub(crate) mod assert;
 pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
+mod port;
 mod set;
 
 use crate::plan::PlanArguments;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
 use lint::LintArguments;
+use port::PortAddArguments;
 pub(crate) use set::{Set, SetPgArguments, SetWredArguments};
 use std::path::PathBuf;
 
@@ -334,6 +336,21 @@ pub(crate) enum Port {
     /// Example: holdfast port release h2
     #[command(verbatim_doc_comment)]
     Release {
+        /// The port.
+        port: String,
+    },
+    /// Add a port to the running switch: `spare_ports` in the switch file says how many there can
+    /// be. After a restart the switch file counts, so write it there, too.
+    ///
+    /// Example: holdfast port add h9 --ifname veth9 --netns sw --speed 1G
+    #[command(verbatim_doc_comment)]
+    Add(PortAddArguments),
+    /// End a port of the running switch: its peer is let go, its frames are dropped, its link is as
+    /// it was. Its name and its place can be used again. The switch file isn't changed.
+    ///
+    /// Example: holdfast port remove h9
+    #[command(verbatim_doc_comment)]
+    Remove {
         /// The port.
         port: String,
     },

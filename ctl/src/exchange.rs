@@ -246,5 +246,10 @@ fn port_facts(ports: &[PortArgument]) -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: ports.iter().map(port).collect(), flood_limit: 1_024, rx_ring: 2_048 }
+    SwitchFacts {
+        ports: ports.iter().map(port).collect(),
+        flood_limit: 1_024,
+        rx_ring: 2_048,
+        spare_ports: 0,
+    }
 }

@@ -123,6 +123,7 @@ fn assumed(doc: &ProfileDoc, arguments: &LintArguments) -> SwitchFacts {
         ports: names.into_iter().map(port).collect(),
         flood_limit: FdbDoc::default().flood_limit,
         rx_ring: RingsDoc::default().rx,
+        spare_ports: 0,
     }
 }
 

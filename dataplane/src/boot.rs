@@ -1,15 +1,17 @@
 //! From two files to a running switch, and back to a quiet machine.
 
 use crate::config::Config;
-use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener};
+use crate::control::{self, Applying, Control, ControlSettings, Keeper, Listener, PortDesk};
 use crate::kept_links;
-use crate::link_events::{Link, LinkWatcher};
+use crate::link_events::{Link, LinkWatcher, Told};
 use crate::mailbox::{Mailbox, Workers};
 use crate::opening::{look_at_all, mtu, open, Opened};
+use crate::ports::{Downs, KeeperParts, PortKeeper, WRED_SEED};
 use crate::publication::Publication;
 use crate::shedding::Shedding;
 use crate::switch::{PortInfo, Switch};
 use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads};
+use crossbeam::channel::{bounded, unbounded};
 use holdfast_api::switch_doc;
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
@@ -27,20 +29,21 @@ use holdfast_plan::ProfilePlan;
 use holdfast_shm::layout::Layout;
 use holdfast_shm::{Identity, Segment};
 use holdfast_wire::MacAddr;
-use holdfast_xsk::{clock, Memory, XskPool, XskPort};
+use holdfast_xsk::{clock, Memory, UndoLog, XskPool, XskPort};
 use std::error::Error;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// WRED starts from this: a switch marks the same frames of the same traffic in every run.
-const WRED_SEED: u64 = 0x686f_6c64_6661_7374;
+/// News of ports that may wait for the control thread, which takes them once a second. A link that
+/// flaps faster has the rest left out.
+const NEWS: usize = 256;
 
 type Failure = Box<dyn Error>;
 
 /// The running switch; [`Running::shut_down`] ends it in order.
 pub struct Running {
     threads: WorkerThreads,
+    keeper: PortKeeper,
     control: Control,
     links: LinkWatcher,
     /// The frames' memory outlives every socket.
@@ -81,8 +84,13 @@ pub fn boot(config: Config) -> Result<Running, Failure> {
     if let Err(error) = keeper.keep_first() {
         log::warn!("the profile is not kept for the next start: {error}");
     }
-    let applying = Applying { facts: config.facts(mtu_of), keeper, shedding };
-    start(config, (memory, pools), opened, (profile, notes), (&plan, applying, listener))
+    let (facts, document) = (config.facts(mtu_of), config.profile.clone());
+    let applying = Applying { facts, document, keeper, shedding };
+    let mut queues: Vec<u32> = opened.iter().map(|port| port.guard.status().queues).collect();
+    let most = queues.iter().copied().max().unwrap_or(1);
+    queues.resize(profile.spec().ports.len(), most);
+    let ground = Ground { memory, pools, undo, queues };
+    start(config, ground, opened, (profile, notes), (&plan, applying, listener))
 }
 
 fn place(config: &Config, number: usize, workers: usize) -> PortPlace {
@@ -98,6 +106,12 @@ fn place(config: &Config, number: usize, workers: usize) -> PortPlace {
         vlans: doc.vlans.clone(),
         pvid: doc.pvid.unwrap_or(1),
     }
+}
+
+/// Who owns the port of a number, or will.
+fn owner(topology: &Topology, number: usize, workers: usize) -> usize {
+    let owner = topology.owner(PortId::from_bits(number as u8));
+    owner.map_or(number % workers.max(1), WorkerId::index)
 }
 
 fn topology(config: &Config, workers: usize) -> Topology {
@@ -158,40 +172,56 @@ struct Dealt {
     links: Vec<Link>,
 }
 
+/// What is there before the threads are.
+struct Ground {
+    memory: Memory,
+    pools: Vec<XskPool>,
+    undo: UndoLog,
+    /// RX queues of each port that the memory is laid out for.
+    queues: Vec<u32>,
+}
+
 fn start(
     config: Config,
-    (memory, pools): (Memory, Vec<XskPool>),
+    ground: Ground,
     opened: Vec<Opened>,
     (profile, notes): (Arc<Profile>, Vec<String>),
     (plan, applying, listener): (&ProfilePlan, Applying, Listener),
 ) -> Result<Running, Failure> {
+    let Ground { memory, pools, undo, queues } = ground;
     let assembly = assemble(&config, memory, profile, pools.len())?;
     let (workers, mailboxes) = Workers::<LiveWorker>::new(pools.len())?;
-    let wake = workers.doors();
-    let (mut links, link_news) = LinkWatcher::start(config.switch.port_names(), move || {
+    let (wake, downs) = (workers.doors(), Downs::default());
+    let (news, link_news) = bounded(NEWS);
+    let ((keeper, to_keeper), (calls, port_calls)) = (unbounded(), unbounded());
+    let told = Told { news: news.clone(), keeper: keeper.clone(), downs: downs.clone() };
+    let links = LinkWatcher::start(told, move || {
         wake.iter().for_each(|door| door.ring_if_asleep());
     })?;
     let mut segment = Segment::new(layout(workers.count())?, &identity())?;
     let dealt = deal(&config, &assembly, opened, (pools.len(), &mut segment));
-    links.watch(dealt.links)?;
+    links.desk().add(dealt.links);
     // Made after `links`, and so ended before: sockets are closed when the links are put back.
     let mut threads = WorkerThreads::new(workers.doors());
     let workplaces = (dealt.owned, pools, mailboxes);
     start_workers(&config, &assembly, workplaces, &mut segment, &mut threads)?;
     let Assembly { memory, profile, topology, shared, stats, .. } = assembly;
+    let (places, present) = (profile.spec().ports.len(), config.switch.ports.len());
+    let owners = (0..places).map(|number| owner(&topology, number, stats.len())).collect();
+    let blocks = (present..places).filter_map(|n| Some((n, segment.link(n)?))).collect();
     let settings = ControlSettings {
         chunks: u64::from(memory.chunks()),
         smallest_lossless_frame: plan.smallest_lossless_frame(),
         applying,
         segment,
         links: link_news,
+        desk: PortDesk::new(port_calls, keeper.clone(), config.switch.clone()),
+        downs: downs.clone(),
         because: config.notes.clone(),
     };
-    let (name, socket, count) =
-        (config.switch.name.clone(), config.switch.socket_path(), stats.len());
     let switch = Switch {
-        name: name.clone(),
-        workers,
+        name: config.switch.name.clone(),
+        workers: workers.clone(),
         shared,
         topology,
         profile,
@@ -203,14 +233,33 @@ fn start(
         started: Instant::now(),
     };
     let control = control::spawn(switch, settings, listener)?;
+    say(&config, workers.count());
+    let parts = KeeperParts {
+        config: Arc::new(config),
+        memory: memory.clone(),
+        undo,
+        workers,
+        owners,
+        blocks,
+        queues,
+        links: links.desk().clone(),
+        downs,
+        news,
+        calls,
+        waker: Arc::clone(control.waker()),
+    };
+    let keeper = PortKeeper::start(parts, keeper, to_keeper)?;
+    Ok(Running { threads, keeper, control, links, _memory: memory })
+}
+
+fn say(config: &Config, workers: usize) {
     log::info!(
-        "switch {name}: profile {}, {} ports, {} workers, control socket {}",
+        "switch {}: profile {}, {} ports, {workers} workers, control socket {}",
+        config.switch.name,
         config.profile.name,
-        plan.port_names().len(),
-        count,
-        socket.display()
+        config.switch.ports.len(),
+        config.switch.socket_path().display()
     );
-    Ok(Running { threads, control, links, _memory: memory })
 }
 
 fn assemble(
@@ -265,7 +314,7 @@ fn deal(
             status,
         });
         if let Some(block) = segment.link(number) {
-            dealt.links.push(Link::new(port.guard, block));
+            dealt.links.push(Link::new((number, 0), doc.name.clone(), port.guard, block));
         }
     }
     dealt
@@ -295,7 +344,8 @@ fn start_workers(
     segment: &mut Segment,
     threads: &mut WorkerThreads,
 ) -> Result<(), Failure> {
-    let rings = hand_over_rings(pools.len(), assembly.frames);
+    let count = pools.len();
+    let rings = hand_over_rings(count, assembly.frames);
     let each = owned.into_iter().zip(pools).zip(rings).zip(mailboxes).zip(&assembly.stats);
     for (number, ((((ports, pool), (inboxes, outboxes)), mailbox), stats)) in each.enumerate() {
         let parts = WorkerParts {
@@ -309,7 +359,10 @@ fn start_workers(
             outboxes,
             trace_capacity: config.switch.trace.events as usize,
         };
-        let publication = Publication::new(segment, number, parts.ports.iter().map(Port::id));
+        let places = 0..assembly.profile.spec().ports.len();
+        let own = places.filter(|place| owner(&assembly.topology, *place, count) == number);
+        let own = own.map(|place| PortId::from_bits(place as u8));
+        let publication = Publication::new(segment, number, own);
         start_worker(parts, mailbox, (Arc::clone(stats), publication), threads)?;
     }
     Ok(())
@@ -321,18 +374,11 @@ fn start_worker(
     (stats, publication): (Arc<WorkerStats>, Publication),
     threads: &mut WorkerThreads,
 ) -> Result<(), Failure> {
-    let mut sockets: Vec<OwnedFd> = Vec::new();
-    for port in &parts.ports {
-        for fd in port.io().fds() {
-            sockets.push(fd.as_fd().try_clone_to_owned()?);
-        }
-    }
     let worker = LiveWorker::new(parts);
     threads.start(|doors, stop| WorkerThread {
         worker,
         mailbox,
         doors,
-        sockets,
         stats,
         stop,
         cpu: None,
@@ -343,12 +389,13 @@ fn start_worker(
 }
 
 impl Running {
-    /// Ends the switch: workers drain and let their peers go, then the control socket goes, then
-    /// the links get their settings back (SPEC 14).
+    /// Ends the switch: workers drain and let their peers go, then nothing is opened any more, then
+    /// the control socket goes, then the links get their settings back (SPEC 14).
     pub fn shut_down(self) {
         let start = clock::now();
         drop(self.threads);
         log::info!("drained after {} us", clock::now().since(start).0 / 1_000);
+        self.keeper.stop();
         self.control.stop();
         drop(self.links);
     }

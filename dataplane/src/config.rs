@@ -6,7 +6,7 @@ use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_api::switch_doc::{SwitchDoc, Workers};
 use holdfast_core::profile::ProfileSpec;
 use holdfast_core::units::Cells;
-use holdfast_plan::{resolve, ProfilePlan, SwitchFacts};
+use holdfast_plan::{resolve, PortFacts, ProfilePlan, SwitchFacts};
 use holdfast_xsk::{chunks_needed, Layout, PortNeed, RingSizes};
 use std::path::Path;
 
@@ -124,9 +124,12 @@ impl Config {
     /// file has none.
     pub fn facts(&self, mtu_of: impl Fn(usize) -> Option<u16>) -> SwitchFacts {
         let number = |name: &str| self.switch.ports.iter().position(|port| port.name == name);
-        SwitchFacts::new(&self.switch, |port| {
+        let mut facts = SwitchFacts::new(&self.switch, |port| {
             number(&port.name).and_then(&mtu_of).unwrap_or(ASSUMED_MTU)
-        })
+        });
+        let vacant = (0..self.switch.spare_ports).map(|_| PortFacts::vacant());
+        facts.ports.extend(vacant);
+        facts
     }
 
     /// Plans the profile, and holds it against what the core can run; `mtu_of` knows a port's MTU
@@ -153,12 +156,15 @@ impl Config {
     ) -> Result<Layout, DocError> {
         let rings = self.rings();
         let ports = self.switch.ports.iter().enumerate();
-        let needs: Vec<PortNeed> = ports
+        let mut needs: Vec<PortNeed> = ports
             .map(|(number, port)| {
                 let queues = port.queues.or_else(|| queues_of(number)).unwrap_or(1).max(1);
                 PortNeed { queues, rings }
             })
             .collect();
+        // A spare port may have as many queues as the port that has most.
+        let queues = needs.iter().map(|need| need.queues).max().unwrap_or(1);
+        needs.extend((0..self.switch.spare_ports).map(|_| PortNeed { queues, rings }));
         let workers = self.worker_count();
         let each = chunks_needed(spec.total, Cells(spec.flood_limit), &needs);
         let layout = Layout::new(vec![u32::try_from(each).unwrap_or(u32::MAX); workers]);

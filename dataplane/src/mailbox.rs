@@ -1,4 +1,4 @@
-//! Questions and orders from the control thread to the workers: each is a barrier (SPEC 11).
+//! Questions and orders from other threads to the workers: each is a barrier (SPEC 11).
 //!
 //! A worker looks at one flag in each step; where it is set, it runs what waits for it between two
 //! steps. So a frame never waits for a lock, and an answer is as fresh as the last step.
@@ -98,9 +98,23 @@ impl<W> Mailbox<W> {
     }
 }
 
-/// The control thread's end of all mailboxes.
+/// A worker that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("worker {worker} has ended")]
+pub struct WorkerEnded {
+    /// Which one.
+    pub worker: usize,
+}
+
+/// The other end of all mailboxes, for any thread that wants something of the workers.
 pub struct Workers<W> {
     boxes: Vec<(Sender<Order<W>>, Arc<Doorbell>)>,
+}
+
+impl<W> Clone for Workers<W> {
+    fn clone(&self) -> Self {
+        Self { boxes: self.boxes.clone() }
+    }
 }
 
 impl<W: 'static> Workers<W> {
@@ -145,13 +159,10 @@ impl<W: 'static> Workers<W> {
         for (sender, door) in &self.boxes {
             let (reply, answer) = bounded(1);
             let order = Arc::clone(&order);
-            let run: Order<W> = Box::new(move |worker| {
+            post(sender, door, move |worker| {
                 // The asker may have given up.
                 let _ = reply.send(order(worker));
             });
-            let _ = sender.send(run);
-            door.waiting.store(true, Ordering::Release);
-            door.ring_if_asleep();
             answers.push(answer);
         }
         let deadline = Instant::now() + PATIENCE;
@@ -165,6 +176,33 @@ impl<W: 'static> Workers<W> {
             })
             .collect()
     }
+
+    /// Has one worker run `order` between two of its steps, and waits for as long as it takes: what
+    /// must not be done half, by a thread that nobody waits for.
+    ///
+    /// # Errors
+    /// [`WorkerEnded`], or if there is no such worker; the order is not run then.
+    pub fn ask_one<T, F>(&self, worker: usize, order: F) -> Result<T, WorkerEnded>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut W) -> T + Send + 'static,
+    {
+        let ended = WorkerEnded { worker };
+        let (sender, door) = self.boxes.get(worker).ok_or(ended)?;
+        let (reply, answer) = bounded(1);
+        post(sender, door, move |worker| {
+            // The asker waits.
+            let _ = reply.send(order(worker));
+        });
+        answer.recv().map_err(|_| ended)
+    }
+}
+
+fn post<W>(sender: &Sender<Order<W>>, door: &Doorbell, run: impl FnOnce(&mut W) + Send + 'static) {
+    // A worker that has ended drops the order.
+    let _ = sender.send(Box::new(run));
+    door.waiting.store(true, Ordering::Release);
+    door.ring_if_asleep();
 }
 
 #[cfg(test)]

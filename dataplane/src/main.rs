@@ -11,6 +11,7 @@ mod kept_links;
 mod link_events;
 mod mailbox;
 mod opening;
+mod ports;
 mod publication;
 mod report;
 mod shedding;

@@ -6,11 +6,20 @@ use std::io;
 
 /// The XDP programs of all ports, in the order of the ports' ids.
 #[derive(Default)]
-pub(crate) struct Shedding(Vec<LosslessWriter>);
+pub(crate) struct Shedding(Vec<Option<LosslessWriter>>);
 
 impl Shedding {
     pub(crate) fn new(writers: impl Iterator<Item = LosslessWriter>) -> Self {
-        Self(writers.collect())
+        Self(writers.map(Some).collect())
+    }
+
+    /// Another program serves a port from now on, or none; its next [`follow`](Self::follow) tells
+    /// it.
+    pub(crate) fn replace(&mut self, number: usize, writer: Option<LosslessWriter>) {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        self.0.get_mut(number).into_iter().for_each(|place| place.clone_from(&writer));
     }
 
     /// Before `new` takes over from `old`: no frame is shed that is lossless in either.
@@ -19,8 +28,9 @@ impl Shedding {
     /// What the kernel says.
     pub(crate) fn widen(&self, old: &ProfileSpec, new: &ProfileSpec) -> io::Result<()> {
         let ports = old.ports.iter().zip(&new.ports);
-        self.0.iter().zip(ports).try_for_each(|(writer, (old, new))| {
-            writer.set(lossless_map(new).or(lossless_map(old)))
+        self.0.iter().zip(ports).try_for_each(|(writer, (old, new))| match writer {
+            Some(writer) => writer.set(lossless_map(new).or(lossless_map(old))),
+            None => Ok(()),
         })
     }
 
@@ -30,7 +40,10 @@ impl Shedding {
     /// What the kernel says.
     pub(crate) fn follow(&self, profile: &ProfileSpec) -> io::Result<()> {
         let mut ports = self.0.iter().zip(&profile.ports);
-        ports.try_for_each(|(writer, port)| writer.set(lossless_map(port)))
+        ports.try_for_each(|(writer, port)| match writer {
+            Some(writer) => writer.set(lossless_map(port)),
+            None => Ok(()),
+        })
     }
 }
 

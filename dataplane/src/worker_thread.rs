@@ -11,7 +11,7 @@ use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
 use holdfast_core::worker::{Step, Worker};
 use holdfast_xsk::{clock, XskPort};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -75,6 +75,16 @@ pub struct PortLosses {
     pub last_storm_ns: AtomicU64,
 }
 
+impl PortLosses {
+    /// Begins anew, for another port of the number. Nobody writes meanwhile.
+    pub fn forget(&self) {
+        let Self { overrun, violations, storms, stormed, last_stormed, last_storm_ns } = self;
+        for word in [overrun, violations, storms, stormed, last_stormed, last_storm_ns] {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Default for WorkerStats {
     fn default() -> Self {
         Self {
@@ -112,8 +122,6 @@ pub struct WorkerThread {
     pub mailbox: Mailbox<LiveWorker>,
     /// The doors of all workers, to ring.
     pub doors: Vec<Arc<Doorbell>>,
-    /// What to wait for besides the bell: the ports' sockets.
-    pub sockets: Vec<OwnedFd>,
     /// Its clockwork, for others to read.
     pub stats: Arc<WorkerStats>,
     /// Set when the switch shall end.
@@ -242,8 +250,8 @@ impl WorkerThread {
             let news = if stale { self.publication.due() } else { Time::NEVER };
             let until = deadline.min(now.after(LONGEST_SLEEP)).min(news);
             let span = Duration::from_nanos(until.since(clock::now()).0);
-            let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(self.sockets.len() + 1);
-            fds.extend(self.sockets.iter().map(AsFd::as_fd));
+            let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(MAX_PORTS + 1);
+            fds.extend(self.worker.ports().iter().flat_map(|port| port.io().fds()));
             fds.push(door.bell().as_fd());
             WorkerStats::add(&self.stats.sleeps, 1);
             if let Err(error) = holdfast_xsk::wait(&fds, Some(span)) {

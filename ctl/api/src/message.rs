@@ -23,8 +23,8 @@ pub use account::{
     Segments, WatchdogReply, WatchdogStatus, WatermarkReply, Watermarks, WredView,
 };
 pub use call::{
-    Apply, Call, Effect, Events, FdbAdd, FdbDel, PgFilter, Ping, PortFilter, PortName, QueueFilter,
-    Segment, SetPg, SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
+    Apply, Call, Effect, Events, FdbAdd, FdbDel, PgFilter, Ping, PortAdd, PortFilter, PortName,
+    QueueFilter, Segment, SetPg, SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};

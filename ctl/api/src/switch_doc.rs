@@ -34,6 +34,10 @@ pub struct SwitchDoc {
     /// Worker threads.
     #[serde(default)]
     pub workers: Workers,
+    /// Ports that may be added while the switch runs, beyond those below: memory, parts of the
+    /// buffer and descriptors are set aside for them.
+    #[serde(default)]
+    pub spare_ports: u32,
     /// Descriptor rings and memory.
     #[serde(default)]
     pub rings: RingsDoc,
@@ -320,6 +324,17 @@ impl SwitchDoc {
         let doc: Self = source.parse()?;
         check::check(&doc).map_err(|finding| source.locate(finding))?;
         Ok(doc)
+    }
+
+    /// Checks a port that is to be added to those that there are.
+    ///
+    /// # Errors
+    /// [`Finding`]: the first thing wrong with it.
+    pub fn check_with(&self, port: &PortDoc) -> Result<(), Finding> {
+        let mut all = self.clone();
+        all.ports.push(port.clone());
+        all.spare_ports = 0;
+        check::check(&all)
     }
 
     /// The control socket's path.

@@ -116,8 +116,9 @@ pub fn set_wred(spec: &ProfileSpec, names: &[String], patch: &SetWred) -> Result
 
 fn ports_of<'a>(port: Option<&'a str>, names: &'a [String]) -> Result<Vec<&'a str>, PlanError> {
     match port {
-        None => Ok(names.iter().map(String::as_str).collect()),
-        Some(name) if names.iter().any(|known| known == name) => Ok(vec![name]),
+        // A place without a name is vacant.
+        None => Ok(names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect()),
+        Some(name) if !name.is_empty() && names.iter().any(|known| known == name) => Ok(vec![name]),
         Some(name) => Err(PlanError::UnknownPort { name: name.to_owned(), known: names.to_vec() }),
     }
 }

@@ -19,6 +19,19 @@ pub struct PortFacts {
     pub link_pause: bool,
 }
 
+impl PortFacts {
+    /// The place of a port that isn't there now. It has no name, and a plan gives it nothing.
+    pub fn vacant() -> Self {
+        let speed = BitRate::gigabits(1);
+        Self { name: String::new(), speed, mtu: 1500, trust: None, link_pause: false }
+    }
+
+    /// Whether there is no port.
+    pub fn is_vacant(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
 /// What a plan has to know of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchFacts {
@@ -28,6 +41,8 @@ pub struct SwitchFacts {
     pub flood_limit: u32,
     /// RX ring entries of each socket.
     pub rx_ring: u32,
+    /// Ports that may be added while the switch runs: the memory has parts for them, too.
+    pub spare_ports: u32,
 }
 
 impl SwitchFacts {
@@ -44,6 +59,7 @@ impl SwitchFacts {
             ports: doc.ports.iter().map(facts).collect(),
             flood_limit: doc.fdb.flood_limit,
             rx_ring: doc.rings.rx,
+            spare_ports: doc.spare_ports,
         }
     }
 

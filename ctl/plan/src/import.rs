@@ -137,7 +137,12 @@ pub struct Imported {
 impl Imported {
     /// The facts of the ports that the text names, to plan the profile with.
     pub fn facts(&self) -> SwitchFacts {
-        SwitchFacts { ports: self.ports.clone(), flood_limit: 1_024, rx_ring: 2_048 }
+        SwitchFacts {
+            ports: self.ports.clone(),
+            flood_limit: 1_024,
+            rx_ring: 2_048,
+            spare_ports: 0,
+        }
     }
 }
 

@@ -168,6 +168,8 @@ impl Subject<'_> {
 
     fn ports(&self) -> impl Iterator<Item = PortView<'_>> {
         let named = self.names.iter().zip(&self.spec.ports).enumerate();
+        // A place without a name is vacant.
+        let named = named.filter(|(_, (name, _))| !name.is_empty());
         named.map(|(number, (name, spec))| PortView { number, name, spec })
     }
 

@@ -153,7 +153,12 @@ pub fn ports(given: &Given, count: usize) -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: (1..=count).map(port).collect(), flood_limit: 1024, rx_ring: 4096 }
+    SwitchFacts {
+        ports: (1..=count).map(port).collect(),
+        flood_limit: 1024,
+        rx_ring: 4096,
+        spare_ports: 0,
+    }
 }
 
 fn sharing(request: &Request, headroom: Cells) -> Sharing {

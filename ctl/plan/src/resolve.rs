@@ -126,7 +126,7 @@ pub(crate) fn assemble(
     let mut errors = unknown_ports(doc, &names);
     let shared = Shared { cell, pools: &pools };
     let mut drafts = Vec::with_capacity(facts.ports.len());
-    for port in &facts.ports {
+    for port in facts.ports.iter().filter(|port| !port.is_vacant()) {
         drafts.extend(draft(doc, port, &shared, &mut errors));
     }
     if !errors.is_empty() {
@@ -144,15 +144,21 @@ pub(crate) fn assemble(
         ports: Vec::new(),
     };
     let mut plan = ProfilePlan {
-        spec: sized(doc, spec, &drafts).map_err(one)?,
+        spec: sized(doc, spec, (&drafts, facts.spare_ports)).map_err(one)?,
         notes: Vec::new(),
         terms: Vec::new(),
         smallest_lossless: smallest_lossless(doc).map_err(one)?,
         rx_ring: facts.rx_ring,
         names,
     };
-    for draft in &drafts {
-        let port = finish(draft, &plan.spec, facts.rx_ring, &mut errors);
+    let mut drafts = drafts.iter();
+    for port in &facts.ports {
+        let port = match port.is_vacant() {
+            true => Some(PortSpec::vacant()),
+            false => drafts
+                .next()
+                .and_then(|draft| finish(draft, &plan.spec, facts.rx_ring, &mut errors)),
+        };
         plan.spec.ports.extend(port);
     }
     if !errors.is_empty() {
@@ -252,27 +258,28 @@ fn queue_doc(draft: &Draft<'_>, queue: QueueId) -> (String, holdfast_api::profil
     (key, doc)
 }
 
-/// `spec` with its total and what queues share (SPEC 3.1).
+/// `spec` with its total and what queues share (SPEC 3.1). Each spare port has as much as the port
+/// that has most.
 fn sized(
     doc: &ProfileDoc,
     mut spec: ProfileSpec,
-    drafts: &[Draft<'_>],
+    (drafts, spare_ports): (&[Draft<'_>], u32),
 ) -> Result<ProfileSpec, Finding> {
     let buffer = &doc.buffer;
-    let mut guarantees = 0u64;
+    let (mut guarantees, mut most_guaranteed) = (0u64, 0u64);
     for draft in drafts {
+        let mut of_port = 0;
         for queue in QueueId::all() {
             let (key, doc) = queue_doc(draft, queue);
-            guarantees += u64::from(queue::guarantee(&key, &doc, spec.cell)?.0);
+            of_port += u64::from(queue::guarantee(&key, &doc, spec.cell)?.0);
         }
+        guarantees += of_port;
+        most_guaranteed = most_guaranteed.max(of_port);
     }
-    let pgs = || drafts.iter().flat_map(|draft| draft.pgs.0.iter());
-    let parts: u64 = pgs()
-        .map(|pg| {
-            let headroom = if pg.headroom_pool { 0 } else { pg.headroom.0 };
-            u64::from(pg.guaranteed.0) + u64::from(headroom)
-        })
-        .sum();
+    let spare_ports = u64::from(spare_ports);
+    let each = drafts.iter().map(|draft| parts(&draft.pgs));
+    let most = each.clone().max().unwrap_or_default();
+    let parts = each.sum::<u64>() + spare_ports * most;
     let pools: u64 = spec.pools.iter().map(|(_, size)| u64::from(size.0)).sum();
     let spare = u64::from(optional(buffer.spare, "buffer.spare", spec.cell)?.0);
     let ingress = parts + pools + u64::from(spec.headroom_pool.0) + spare;
@@ -282,7 +289,8 @@ fn sized(
     spec.total = match buffer.total {
         TotalAmount::Of(amount) => cells("buffer.total", amount, spec.cell, None)?,
         TotalAmount::Auto => {
-            let egress = guarantees + u64::from(shared.unwrap_or_default().0);
+            let reserved = guarantees + spare_ports * most_guaranteed;
+            let egress = reserved + u64::from(shared.unwrap_or_default().0);
             // Beyond u32 the core's range check refuses it with its numbers.
             Cells(u32::try_from(ingress.max(egress)).unwrap_or(u32::MAX))
         }
@@ -290,6 +298,15 @@ fn sized(
     let left = u64::from(spec.total.0).saturating_sub(guarantees);
     spec.egress_shared = shared.unwrap_or(Cells(u32::try_from(left).unwrap_or(u32::MAX)));
     Ok(spec)
+}
+
+/// Cells that belong to one port alone.
+fn parts(pgs: &PerPg<PgSpec>) -> u64 {
+    let part = |pg: &PgSpec| {
+        let headroom = if pg.headroom_pool { 0 } else { pg.headroom.0 };
+        u64::from(pg.guaranteed.0) + u64::from(headroom)
+    };
+    pgs.0.iter().map(part).sum()
 }
 
 /// `None` if something was wrong, which is then in `errors`.

@@ -26,7 +26,12 @@ fn facts(ports: usize, gbit: u64, mtu: u16) -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: (1..=ports).map(port).collect(), flood_limit: 64, rx_ring: 2048 }
+    SwitchFacts {
+        ports: (1..=ports).map(port).collect(),
+        flood_limit: 64,
+        rx_ring: 2048,
+        spare_ports: 0,
+    }
 }
 
 /// A profile of `tests/lint`: the base with what the file changes.

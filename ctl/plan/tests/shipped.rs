@@ -28,7 +28,12 @@ fn facts(ports: usize, gbit: u64, mtu: u16) -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: (0..ports).map(port).collect(), flood_limit: 1024, rx_ring: 2048 }
+    SwitchFacts {
+        ports: (0..ports).map(port).collect(),
+        flood_limit: 1024,
+        rx_ring: 2048,
+        spare_ports: 0,
+    }
 }
 
 fn plan(name: &str, facts: &SwitchFacts) -> ProfilePlan {

@@ -147,7 +147,8 @@ pub(super) fn buffer(reply: &BufferReply) -> String {
     let mut out = format!(
         "Total {}, {} bytes a cell\nIngress: Guaranteed {} + Headroom {} + pools {}, left over {}\n\
          Egress: guarantees {} + shared {} ({} lent), left over {}\n\
-         Copies of floods {}/{}, chunks free {}/{}\n\n",
+         Copies of floods {}/{}\n\
+         Chunks {}: {} free, {} on their way home, {} in receiving rings, {} with frames\n\n",
         size(reply.total),
         reply.cell_bytes,
         i.guaranteed,
@@ -160,8 +161,11 @@ pub(super) fn buffer(reply: &BufferReply) -> String {
         e.left_over,
         reply.flood_copies,
         reply.flood_limit,
-        reply.free_chunks,
         reply.chunks,
+        reply.free_chunks,
+        reply.returning_chunks,
+        reply.ring_chunks,
+        reply.frame_chunks,
     );
     for pool in reply.pools.iter().chain(&reply.headroom_pool) {
         out.push_str(&pool_text(pool, &size(pool.size)));

@@ -242,17 +242,30 @@ fn has_left<P: PortIo>(port: &mut Port<P>, id: QueueId, len: FrameLen, now: Time
 }
 
 /// Frames that have left give back their cells and go home (SPEC 3.4).
+#[inline(always)]
 fn reap<P: PortIo>(
     port: &mut Port<P>,
     context: &mut Context<P::Pool>,
     done: &mut Vec<u64>,
 ) -> usize {
     port.io.completions(done);
-    let (count, cell) = (done.len(), context.profile.cell());
+    let count = done.len();
+    land(port, context, done.drain(..));
+    count
+}
+
+/// Takes the cells and the memory back of frames that the port's rings are done with.
+#[inline(always)]
+pub(crate) fn land<P, M: FramePool>(
+    port: &mut Port<P>,
+    context: &mut Context<M>,
+    tokens: impl Iterator<Item = u64>,
+) {
+    let cell = context.profile.cell();
     // Accounts are shared memory: once for all frames of a queue, and of a PG where that is right.
     let mut left: PerQueue<Cells> = PerQueue::default();
     let mut run = None;
-    for word in done.drain(..) {
+    for word in tokens {
         let frame = Descriptor::from_word(word).unpack(cell);
         left[frame.queue].0 += frame.charge.cells().0;
         port.pacer.left(frame.len);
@@ -264,7 +277,6 @@ fn reap<P: PortIo>(
     for (queue, cells) in left.iter().filter(|(_, cells)| **cells > Cells::ZERO) {
         port.queues[queue].account.leave(&context.shared.mmu, *cells);
     }
-    count
 }
 
 /// Empties every queue of a port that can't send any more.

@@ -271,6 +271,11 @@ impl Fdb {
         self.all().filter(|(_, found)| learned(found) && self.clear(found)).count()
     }
 
+    /// Clears all entries of a port that is removed, static ones too. Returns how many.
+    pub fn forget_port(&self, port: PortId) -> usize {
+        self.all().filter(|(_, found)| found.word.port() == port && self.clear(found)).count()
+    }
+
     /// Clears expired entries out of the next `budget` slots, round and round over calls.
     /// Returns how many it cleared.
     pub fn sweep(&self, now: Time, budget: usize) -> usize {

@@ -135,11 +135,15 @@ fn try_late_again<P: PortIo>(
     gone
 }
 
-/// Drops what waits for room at a port: the switch ends.
-pub(crate) fn give_up_late<P: PortIo>(port: &mut Port<P>, context: &mut Context<P::Pool>) {
+/// Drops what waits for room at a port: the switch or the port ends.
+pub(crate) fn give_up_late<P: PortIo>(
+    port: &mut Port<P>,
+    context: &mut Context<P::Pool>,
+    reason: DropReason,
+) {
     for pg in PgId::all() {
         while let Some(Received { handle, len }) = port.late.pop(pg) {
-            count_drop(port, context, (DropReason::Shutdown, Some(pg)), len);
+            count_drop(port, context, (reason, Some(pg)), len);
             context.pool.free(handle);
         }
     }

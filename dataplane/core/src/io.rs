@@ -53,6 +53,24 @@ pub trait FramePool {
 
     /// Chunks that lie free at this worker: in no ring, in no queue.
     fn free_chunks(&self) -> usize;
+
+    /// Chunks of this worker that are on their way home from other workers.
+    fn returning_chunks(&self) -> usize;
+
+    /// Sends one chunk home that holds no frame: what a closed port's rings were lent.
+    fn take_back(&mut self, chunk: u32);
+}
+
+/// What the rings of a port still had when they were closed: each chunk and each frame once.
+#[derive(Debug, Default, PartialEq, Eq)]
+#[must_use = "chunks and cells are missing until a worker has taken it back"]
+pub struct Remains {
+    /// Chunks of the receiving side: of the fill ring, of the RX ring, of frames received half.
+    pub chunks: Vec<u32>,
+    /// Tokens of frames between [`PortIo::transmit`] and [`PortIo::completions`].
+    pub tokens: Vec<u64>,
+    /// What was lost by then.
+    pub losses: Losses,
 }
 
 /// One port's rings: RX, fill, TX, completion. Owned by the port's worker.

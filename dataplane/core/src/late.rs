@@ -32,6 +32,13 @@ impl LateFrames {
         }
     }
 
+    /// Holds so many from now on: the port has other rings. What waits already stays.
+    pub(crate) fn hold(&mut self, most: u32) {
+        let more = (most as usize).saturating_sub(self.frames as usize);
+        self.pgs.iter_mut().for_each(|(_, frames)| frames.reserve(more));
+        self.most = most;
+    }
+
     /// Frames that wait.
     #[inline]
     pub(crate) const fn frames(&self) -> u32 {

@@ -4,7 +4,7 @@
 //! thread here, so memory is shared by `Rc` and interior mutability.
 
 use crate::frame::FrameHandle;
-use crate::io::{FramePool, PortIo, Received, BURST};
+use crate::io::{FramePool, Losses, PortIo, Received, Remains, BURST};
 use crate::units::{FrameLen, Time};
 use holdfast_wire::mac_control::FRAME_LEN;
 use std::cell::RefCell;
@@ -118,6 +118,14 @@ impl FramePool for MemoryPool {
     fn free_chunks(&self) -> usize {
         self.free.len()
     }
+
+    fn returning_chunks(&self) -> usize {
+        self.store.returned[self.worker].borrow().len()
+    }
+
+    fn take_back(&mut self, chunk: u32) {
+        self.free(FrameHandle::own(chunk));
+    }
 }
 
 /// What a test sees of a port: the other end of its cable.
@@ -169,6 +177,29 @@ pub fn memory_port(fill_size: usize, tx_size: usize) -> (MemoryPort, Rc<RefCell<
         stalled: false,
     }));
     (MemoryPort { wire: Rc::clone(&wire) }, wire)
+}
+
+impl MemoryPort {
+    /// A port that is closed: no ring, and down.
+    pub fn closed() -> Self {
+        let (port, wire) = memory_port(0, 0);
+        wire.borrow_mut().up = false;
+        port
+    }
+
+    /// Chunks in its fill ring and in its RX ring.
+    pub fn chunks_held(&self) -> usize {
+        self.wire.borrow().chunks_held()
+    }
+
+    /// Closes the port.
+    pub fn close(self) -> Remains {
+        let wire = &mut *self.wire.borrow_mut();
+        let fill = wire.fill.drain(..);
+        let chunks = fill.chain(wire.arrived.drain(..).map(|(chunk, _)| chunk)).collect();
+        let tokens = wire.in_ring.drain(..).chain(wire.done.drain(..)).collect();
+        Remains { chunks, tokens, losses: Losses::default() }
+    }
 }
 
 impl Wire {

@@ -124,6 +124,11 @@ impl<P> Port<P> {
         &mut self.io
     }
 
+    /// Takes its rings out, of a port that no worker has any more; `closed` is in their place then.
+    pub fn take_io(&mut self, closed: P) -> P {
+        std::mem::replace(&mut self.io, closed)
+    }
+
     /// What it has counted.
     pub const fn counters(&self) -> &PortCounters {
         &self.counters

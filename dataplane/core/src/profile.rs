@@ -214,6 +214,56 @@ impl PortSpec {
 }
 
 impl PortSpec {
+    /// The place of a port that isn't there now: nothing is reserved to it, lossless or paused.
+    pub fn vacant() -> Self {
+        let pg = PgSpec {
+            lossless: false,
+            guaranteed: Cells::ZERO,
+            headroom: Cells::ZERO,
+            headroom_pool: false,
+            pool: PoolId::default(),
+            limit: Limit::Static(Cells::ZERO),
+            xoff: Xoff::AtLimit,
+            xon: Xon::Offset(Cells(1)),
+            xon_floor: Cells::ZERO,
+            priorities: PrioritySet::EMPTY,
+        };
+        let queue = QueueSpec {
+            guarantee: Cells::ZERO,
+            limit: Some(Limit::Static(Cells::ZERO)),
+            wred: None,
+            service: Service::Weight(1),
+            min_rate: None,
+            max_rate: None,
+        };
+        let mtu = 1500;
+        Self {
+            speed: BitRate::gigabits(1),
+            mtu,
+            maps: ClassMaps {
+                trust: Trust::Port,
+                default_cos: Cos::default(),
+                dscp_to_cos: PerDscp::from_fn(|_| Cos::default()),
+                pcp_to_cos: PerPcp::from_fn(|_| Cos::default()),
+                cos_to_pg: PerCos::from_fn(|_| PgId::default()),
+                cos_to_queue: PerCos::from_fn(|_| QueueId::default()),
+                priority_to_queues: PerPriority::from_fn(|_| QueueSet::EMPTY),
+            },
+            pgs: PerPg::from_fn(|_| pg),
+            queues: PerQueue::from_fn(|_| queue),
+            pfc: PfcSpec {
+                enabled: PrioritySet::EMPTY,
+                quanta: Quanta(u16::MAX),
+                resume: Resume::Xon,
+                link_pause: false,
+                rx_backlog_mark: 256,
+            },
+            tx_inflight: 2 * u32::from(mtu + FRAME_OVERHEAD),
+            catch_up: Nanos::millis(2),
+            watchdog: None,
+        }
+    }
+
     /// The longest frame the port takes: MTU + 14 + 12 bytes of tags (SPEC 3.3).
     pub const fn largest_frame(&self) -> u16 {
         self.mtu.saturating_add(FRAME_OVERHEAD)

@@ -95,7 +95,22 @@ impl Topology {
         reserved_groups: ReservedGroups,
     ) -> Self {
         let mut ports = ports.into_iter();
-        let places = PerPort::from_fn(|_| ports.next());
+        Self::of(PerPort::from_fn(|_| ports.next()), vlan_aware, reserved_groups)
+    }
+
+    /// The same but for one port, which is there or isn't.
+    #[must_use]
+    pub fn with(&self, port: PortId, place: Option<PortPlace>) -> Self {
+        let mut places = self.places.clone();
+        places[port] = place;
+        Self::of(places, self.vlan_aware, self.reserved_groups)
+    }
+
+    fn of(
+        places: PerPort<Option<PortPlace>>,
+        vlan_aware: bool,
+        reserved_groups: ReservedGroups,
+    ) -> Self {
         let mut members = vec![PortSet::default(); if vlan_aware { VLANS } else { 1 }];
         for (port, place) in places.iter() {
             let Some(place) = place else { continue };
@@ -177,6 +192,22 @@ mod tests {
         assert_eq!(topology.vlan(port(0), 20), None);
         assert_eq!(topology.members(10).iter().collect::<Vec<_>>(), [port(0), port(1)]);
         assert_eq!(topology.members(1).iter().collect::<Vec<_>>(), [port(0), port(2)]);
+    }
+
+    #[test]
+    fn a_port_that_is_taken_out_leaves_its_number_free() {
+        let topology = Topology::new(
+            [place(&[], 1, None), place(&[], 1, None), place(&[], 1, None)],
+            false,
+            ReservedGroups::Forward,
+        );
+        let middle = PortId::from_bits(1);
+        let without = topology.with(middle, None);
+        let members = |topology: &Topology| {
+            topology.members(0).iter().map(PortId::number).collect::<Vec<_>>()
+        };
+        assert_eq!((members(&without), without.owner(middle)), (vec![0, 2], None));
+        assert_eq!(members(&without.with(middle, Some(place(&[], 1, None)))), [0, 1, 2]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::context::{Bells, Context, EdgeCount, Shared, Slots};
 use crate::drop::DropReason;
 use crate::egress;
+use crate::exchange;
 use crate::frame::Descriptor;
 use crate::ids::{PerPort, PgId, PortId, PrioritySet, WorkerId};
 use crate::ingress;
@@ -62,9 +63,9 @@ pub struct WorkerParts<P: PortIo> {
 
 /// One worker with the ports it owns. Pure: time comes in with each step (DESIGN law 1).
 pub struct Worker<P: PortIo> {
-    ports: Vec<Port<P>>,
+    pub(crate) ports: Vec<Port<P>>,
     inboxes: Vec<Consumer>,
-    context: Context<P::Pool>,
+    pub(crate) context: Context<P::Pool>,
     received: Vec<Received>,
     done: Vec<u64>,
     accepting: bool,
@@ -264,15 +265,7 @@ impl<P: PortIo> Worker<P> {
             if up == port.up {
                 continue;
             }
-            port.up = up;
-            if !up {
-                egress::flush(port, &mut self.context, DropReason::PortDown);
-                self.context.shared.fdb.flush_port(port.id);
-                port.receiver.forget(self.context.now);
-                watch::give_up(port, &mut self.context, None);
-                port.peer.forget();
-            }
-            port.sender.forget(self.context.now);
+            exchange::follow(port, &mut self.context, up);
         }
     }
 
@@ -284,7 +277,7 @@ impl<P: PortIo> Worker<P> {
         for port in &mut self.ports {
             port.sender.release_all();
             pause::send(port, &mut self.context);
-            ingress::give_up_late(port, &mut self.context);
+            ingress::give_up_late(port, &mut self.context, DropReason::Shutdown);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::words::{blocks, fingerprint};
 use holdfast_core::counters::Traffic;
+use holdfast_core::down::DownReason;
 use holdfast_core::drop::DropCounters;
 use holdfast_core::durations::Durations;
 use holdfast_core::ids::{PerDscp, PerPcp, PerPg, PerPriority, PerQueue, MAX_POOLS};
@@ -182,6 +183,8 @@ blocks! {
     LinkBlock {
         /// Errors since the port was opened, in the order of [`LinkError::ALL`].
         errors: [u64; LinkError::COUNT],
+        /// Why the port is down, in the order of [`DownReason::ALL`]; none of them where it is up.
+        down: [bool; DownReason::COUNT],
     }
 
     /// What the control thread did.

@@ -35,4 +35,8 @@ pub struct PortEntry {
     pub speed_bits_per_second: u64,
     /// Whether its profile has a lossless PG.
     pub lossless: bool,
+    /// Since when it has been there, ns of `CLOCK_MONOTONIC`: a block that is older is of a port
+    /// that had its number before. 0 for one that is there from the start of the switch.
+    #[serde(default)]
+    pub since_ns: u64,
 }

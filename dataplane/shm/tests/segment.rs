@@ -42,7 +42,12 @@ fn what_is_published_is_read() {
     let mut shared = SharedBlock { fdb_entries: 2, ..SharedBlock::default() };
     shared.pools[1].lent = 77;
     let control = ControlBlock { applies_accepted: 1, applies_refused: 2 };
-    let entry = PortEntry { name: "h\"1\n".to_owned(), speed_bits_per_second: 9, lossless: true };
+    let entry = PortEntry {
+        name: "h\"1\n".to_owned(),
+        speed_bits_per_second: 9,
+        lossless: true,
+        since_ns: 7,
+    };
     let directory = Directory {
         switch: "lab".to_owned(),
         profile: ProfileEntry { name: "p".to_owned(), sha256: "51ab".to_owned(), generation: 3 },

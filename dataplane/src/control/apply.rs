@@ -16,8 +16,10 @@ use std::sync::Arc;
 
 /// What a new profile is planned with, and who is told of it besides the workers.
 pub(crate) struct Applying {
-    /// The ports as they were opened.
+    /// The ports as they are open now.
     pub(crate) facts: SwitchFacts,
+    /// What the profile in force was made from, but for what was set since.
+    pub(crate) document: ProfileDoc,
     /// Keeps it for the next start.
     pub(crate) keeper: Keeper,
     /// The XDP programs.
@@ -56,7 +58,7 @@ impl Keeper {
 
 impl<P: PortIo + 'static> Console<P> {
     pub(super) fn apply(&mut self, call: &Apply) -> Answer {
-        let plan = self.plan(call)?;
+        let (document, plan) = self.plan(call)?;
         let next = plan.profile(self.generation + 1)?;
         stays(self.board.profile.spec(), next.spec())?;
         let (names, notes) = (self.board.port_names(), plan.notes().to_vec());
@@ -78,6 +80,7 @@ impl<P: PortIo + 'static> Console<P> {
         }
         answer.generation = self.board.profile.generation();
         if !call.dry_run {
+            self.applying.document = document;
             self.board.notes = notes;
             self.board.headroom_terms = plan.headroom_terms().to_vec();
             self.board.smallest_lossless_frame = plan.smallest_lossless_frame();
@@ -89,7 +92,7 @@ impl<P: PortIo + 'static> Console<P> {
         reply(&answer)
     }
 
-    fn plan(&self, call: &Apply) -> Result<ProfilePlan, ErrorBody> {
+    fn plan(&self, call: &Apply) -> Result<(ProfileDoc, ProfilePlan), ErrorBody> {
         let file = call.file.clone().unwrap_or_else(|| "profile".to_owned());
         let source = Source::new(file, call.profile.clone());
         let mut doc = ProfileDoc::load(&source)?;
@@ -100,10 +103,11 @@ impl<P: PortIo + 'static> Console<P> {
         }
         let plan = resolve(&doc, &self.applying.facts);
         let fits = plan.and_then(|plan| plan.profile(self.generation + 1).map(|_| plan));
-        fits.map_err(|error| match error {
-            PlanError::UnknownPort { .. } => error.into(),
+        let fits = fits.map_err(|error| match error {
+            PlanError::UnknownPort { .. } => ErrorBody::from(error),
             error => source.locate(error.finding(&self.board.port_names())).into(),
-        })
+        })?;
+        Ok((doc, fits))
     }
 
     /// No frame that is lossless before or after is shed meanwhile: the XDP programs are told of

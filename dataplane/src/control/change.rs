@@ -58,6 +58,8 @@ impl<P: PortIo + 'static> Console<P> {
             Call::WatermarkClear(filter) => self.clear_watermarks(filter),
             Call::PortHold(name) => self.hold(&name.port, true),
             Call::PortRelease(name) => self.hold(&name.port, false),
+            Call::PortAdd(add) => self.port_add(add),
+            Call::PortRemove(name) => self.port_remove(&name.port),
             Call::FdbAdd(entry) => self.fdb_add(entry),
             Call::FdbDel(entry) => self.fdb_del(entry),
             Call::Apply(apply) => self.apply(apply),

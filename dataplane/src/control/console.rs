@@ -2,7 +2,7 @@
 
 use super::host::Below;
 use super::published::Published;
-use super::{Applying, ControlSettings, ReadRings, Witness};
+use super::{Applying, ControlSettings, PortDesk, ReadRings, Witness};
 use crate::host::Looker;
 use crate::mailbox::{WorkerSilent, Workers};
 use crate::report::{live_rings, Board, PortFacts, View, WorkerReading};
@@ -32,20 +32,25 @@ pub(crate) struct Console<P: PortIo> {
     pub(super) refusals: Throttle<(&'static str, ErrorCode)>,
     pub(super) witness: Witness,
     pub(super) below: Below,
+    /// What goes to and fro with the keeper of ports.
+    pub(super) desk: PortDesk,
 }
 
 impl Console<XskPort> {
     /// The console of a switch with live ports; for the arguments see
     /// [`super::ControlSettings`].
     pub(crate) fn live(switch: Switch, settings: ControlSettings) -> Self {
-        let ControlSettings { chunks, smallest_lossless_frame, applying, segment, links, because } =
-            settings;
+        let ControlSettings { chunks, smallest_lossless_frame, applying, segment, .. } = settings;
+        let ControlSettings { links, desk, downs, because, .. } = settings;
         let Switch { name, workers, shared, topology, profile, notes, headroom_terms, .. } = switch;
         let (ports, stats, cpus, started) =
             (switch.ports, switch.stats, switch.cpus, switch.started);
         let uptime = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let now = clock::now();
         let cpus = cpus.into_iter().map(|cpu| cpu.and_then(|cpu| u32::try_from(cpu).ok()));
+        let mut known: Vec<Option<PortFacts>> =
+            ports.into_iter().map(|port| Some(PortFacts::from(port))).collect();
+        known.resize(profile.spec().ports.len(), None);
         let board = Board {
             name,
             shared,
@@ -53,11 +58,12 @@ impl Console<XskPort> {
             profile,
             notes,
             headroom_terms,
-            ports: ports.into_iter().map(PortFacts::from).collect(),
+            ports: known,
             threads: stats.into_iter().zip(cpus).collect(),
             chunks,
             started: Time(now.0.saturating_sub(uptime)),
             smallest_lossless_frame,
+            downs,
         };
         let mut console = Self {
             generation: board.profile.generation(),
@@ -70,6 +76,7 @@ impl Console<XskPort> {
             applying,
             refusals: Throttle::new(),
             witness: Witness::new(links),
+            desk,
         };
         console.record_start(because);
         console
@@ -135,7 +142,7 @@ impl<P: PortIo + 'static> Console<P> {
             ErrorBody::new(ErrorCode::UnknownPort, "there is no such port")
                 .at("port")
                 .value(name)
-                .fix(format!("use one of {}", self.board.port_names().join(", ")))
+                .fix(format!("use one of {}", self.board.names_text()))
         })
     }
 

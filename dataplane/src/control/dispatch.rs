@@ -132,6 +132,8 @@ impl<P: PortIo + 'static> Console<P> {
             Call::WatermarkClear(_)
             | Call::PortHold(_)
             | Call::PortRelease(_)
+            | Call::PortAdd(_)
+            | Call::PortRemove(_)
             | Call::Apply(_)
             | Call::SetPg(_)
             | Call::SetWred(_)

@@ -41,9 +41,11 @@ impl<P: PortIo + 'static> Console<P> {
 
     pub(super) fn show_host(&mut self, filter: &PortFilter) -> Answer {
         let only = self.port_if(filter.port.as_ref())?.map(PortId::index);
-        let chosen = |number: &usize| only.is_none_or(|only| only == *number);
+        let chosen = |number: &usize| {
+            self.board.facts(*number).is_some() && only.is_none_or(|only| only == *number)
+        };
         let numbers: Vec<usize> = (0..self.board.ports.len()).filter(chosen).collect();
-        let facts = || numbers.iter().filter_map(|number| self.board.ports.get(*number));
+        let facts = || numbers.iter().filter_map(|number| self.board.facts(*number));
         let netdevs = facts().map(|facts| Netdev {
             netns: Netns::parse(facts.netns.as_deref()),
             ifname: facts.ifname.clone(),
@@ -55,7 +57,7 @@ impl<P: PortIo + 'static> Console<P> {
     }
 
     fn below(&self, number: usize, seen: Result<Inspection, String>) -> Option<HostPort> {
-        let facts: &PortFacts = self.board.ports.get(number)?;
+        let facts: &PortFacts = self.board.facts(number)?;
         let id = PortId::new(u8::try_from(number).ok()?)?;
         let (netdev, unread) = match seen {
             Ok(inspection) => (Some(netdev(inspection)), None),

@@ -5,7 +5,7 @@
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
 //! workers, [`change`] has them do something, [`witness`] writes into the [`journal`] what there is
 //! to tell, [`published`] is the control thread's part of the counters segment, [`host`] looks at
-//! the machine below.
+//! the machine below, [`ports`] answers the keeper of ports.
 
 mod apply;
 mod change;
@@ -15,6 +15,7 @@ mod dispatch;
 mod host;
 mod journal;
 mod listener;
+mod ports;
 mod published;
 mod server;
 mod witness;
@@ -26,8 +27,10 @@ pub(crate) use apply::{Applying, Keeper};
 pub(crate) use console::Console;
 pub(crate) use journal::Moment;
 pub(crate) use listener::{Listener, GROUP};
-pub(crate) use witness::{LinkNews, Witness};
+pub(crate) use ports::PortDesk;
+pub(crate) use witness::{LinkNews, News, Witness};
 
+use crate::ports::Downs;
 use crate::report::RingReading;
 use crate::switch::Switch;
 use crossbeam::channel::Receiver;
@@ -54,6 +57,10 @@ pub(crate) struct ControlSettings {
     pub(crate) segment: Segment,
     /// Where the link watcher tells.
     pub(crate) links: Receiver<LinkNews>,
+    /// What goes to and fro with the keeper of ports.
+    pub(crate) desk: PortDesk,
+    /// Why ports are down.
+    pub(crate) downs: Downs,
     /// Why another profile is in force than the file that was named; one sentence each.
     pub(crate) because: Vec<String>,
 }
@@ -72,6 +79,11 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// What makes it look at what it was asked.
+    pub(crate) const fn waker(&self) -> &Arc<Waker> {
+        &self.waker
+    }
+
     /// Ends the thread: clients are cut off, the socket's file is removed.
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Release);

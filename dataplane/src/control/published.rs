@@ -1,7 +1,7 @@
 //! The control thread's part of the counters segment: what the blocks' numbers stand for, what
 //! became of applied profiles, and the file that is handed to clients.
 
-use crate::report::Board;
+use crate::report::{Board, PortFacts};
 use holdfast_api::message::{ErrorBody, ErrorCode, ProfileReply, SegmentReply};
 use holdfast_core::profile::PortSpec;
 use holdfast_shm::counters::{ControlBlock, LAYOUT};
@@ -61,11 +61,13 @@ impl Published {
 fn directory_of(board: &Board) -> Directory {
     let spec = board.profile.spec();
     let profile = ProfileReply::new(&board.profile, &board.port_names(), Vec::new());
-    let entry = |(facts, spec): (&crate::report::PortFacts, &PortSpec)| {
+    let entry = |(facts, spec): (&Option<PortFacts>, &PortSpec)| {
+        let facts = facts.as_ref()?;
         Some(PortEntry {
             name: facts.name.clone(),
             speed_bits_per_second: spec.speed.bits_per_second(),
             lossless: spec.pgs.iter().any(|(_, pg)| pg.lossless),
+            since_ns: facts.since.0,
         })
     };
     Directory {

@@ -97,6 +97,7 @@ impl<P: PortIo + 'static> Server<P> {
                     client.ready(event.is_readable(), event.is_writable());
                 }
             }
+            self.console.serve_ports();
             let now = Instant::now();
             if self.accept_at.is_some_and(|at| now >= at) {
                 (self.accept_at, self.waiting) = (None, true);

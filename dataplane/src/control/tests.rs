@@ -1,9 +1,10 @@
 use super::server::{IDLE_LIMIT, MAX_CLIENTS};
 use super::*;
 use crate::host::Looker;
+use crate::ports::{KeeperOrder, PortCall};
 use crate::report::lab::{self, ipv4, station, Rig, LOSSLESS};
 use crate::worker_thread::WorkerStats;
-use crossbeam::channel::Sender;
+use crossbeam::channel::{bounded, unbounded, Receiver, Sender};
 use holdfast_api::amount::{CellAmount, XoffAmount};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::log_lines::Throttle;
@@ -24,6 +25,7 @@ mod clients;
 mod host;
 mod journal;
 mod late;
+mod ports;
 mod segment;
 
 /// A running switch in memory with its control socket.
@@ -35,6 +37,9 @@ struct Desk {
     stats: Vec<Arc<WorkerStats>>,
     /// The link watcher's end.
     links: Sender<LinkNews>,
+    /// The keeper of ports' end, and what it is to do.
+    keeper: Sender<PortCall>,
+    ordered: Receiver<KeeperOrder>,
 }
 
 impl Desk {
@@ -48,7 +53,8 @@ impl Desk {
         board.headroom_terms = terms;
         let folder = tempfile::tempdir().unwrap();
         let stats = board.threads.iter().map(|(stats, _)| Arc::clone(stats)).collect();
-        let (links, news) = crossbeam::channel::bounded(4);
+        let (links, news) = bounded(4);
+        let ((keeper, calls), (orders, ordered)) = (unbounded(), unbounded());
         let segment =
             holdfast_shm::Segment::new(Layout::new(workers).unwrap(), &Identity::default())
                 .unwrap();
@@ -67,11 +73,12 @@ impl Desk {
             applying: apply::applying(ports, folder.path()),
             refusals: Throttle::new(),
             witness: Witness::new(news),
+            desk: PortDesk::new(calls, orders, ports::switch(ports)),
         };
         console.record_start(vec!["it was kept".to_owned()]);
         let listener = Listener::bind(folder.path().join("lab.sock")).unwrap();
         let control = Some(start(console, listener).unwrap());
-        Self { rig, control, folder, stats, links }
+        Self { rig, control, folder, stats, links, keeper, ordered }
     }
 
     fn socket(&self) -> std::path::PathBuf {

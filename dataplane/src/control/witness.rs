@@ -12,10 +12,9 @@ use holdfast_api::log_lines::{logged, Throttle};
 use holdfast_api::message::{
     Apply, ApplyReply, By, Call, DownReason, ErrorBody, Occurrence, ProfileReply, SetReply,
 };
-use holdfast_core::ids::{PortId, QueueSet};
+use holdfast_core::ids::{PortId, QueueSet, MAX_PORTS};
 use holdfast_core::io::PortIo;
 use holdfast_core::units::{Nanos, Time};
-use holdfast_xsk::LinkEvent;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::cell::Cell;
@@ -25,13 +24,37 @@ use std::time::Instant;
 /// Losses of one kind at one port have an entry at once, and then one in this time with the sum.
 const LOSSES_EVERY: Nanos = Nanos::millis(10_000);
 
-/// News of one port's link, from the link watcher.
-#[derive(Clone, Copy, Debug)]
+/// What happened to a port.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// Its link came up.
+    Up,
+    /// It is down.
+    Down(DownReason),
+    /// Its netdev's MTU is another one now, bytes.
+    Mtu(u32),
+    /// News of its link were lost.
+    Missed,
+    /// It was opened again.
+    Opened {
+        /// Its address now.
+        mac: String,
+        /// Its MTU now, bytes.
+        mtu: u32,
+        /// Its RX queues now.
+        queues: u32,
+    },
+    /// It can't be opened again yet.
+    NotOpened(String),
+}
+
+/// News of one port, from the link watcher and the keeper of ports.
+#[derive(Clone, Debug)]
 pub(crate) struct LinkNews {
     /// The port's number.
     pub(crate) port: usize,
     /// What happened.
-    pub(crate) event: LinkEvent,
+    pub(crate) news: News,
     /// When.
     pub(crate) at: Moment,
 }
@@ -81,6 +104,12 @@ impl Witness {
         &self.journal
     }
 
+    /// A port's number is given to another one: what was told of the one before doesn't count.
+    pub(super) fn forget(&mut self, number: usize) {
+        self.losses.get_mut(number).into_iter().for_each(|told| *told = Default::default());
+        self.storms.get_mut(number).into_iter().for_each(|told| *told = Default::default());
+    }
+
     /// A worker didn't answer: told when the call ends.
     pub(super) fn fell_silent(&self, worker: WorkerSilent) {
         self.silent.set(Some(worker));
@@ -97,11 +126,12 @@ impl<P: PortIo + 'static> Console<P> {
     pub(super) fn record_start(&mut self, because: Vec<String>) {
         let names = self.board.port_names();
         let profile = ProfileReply::new(&self.board.profile, &names, Vec::new());
+        let ports = self.board.ports.iter().flatten().count();
         self.record(Occurrence::Started {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profile: profile.name,
             sha256: profile.sha256,
-            ports: names.len(),
+            ports,
             workers: self.workers.count(),
         });
         because.into_iter().for_each(|why| self.record(Occurrence::LastGood { why: logged(&why) }));
@@ -117,8 +147,9 @@ impl<P: PortIo + 'static> Console<P> {
 
     fn notice_storms(&mut self) {
         let ports: Vec<PortId> = self.board.topology.ports().map(|(port, _)| port).collect();
-        self.witness.storms.resize(ports.len(), Default::default());
-        for (number, id) in ports.into_iter().enumerate() {
+        self.witness.storms.resize(MAX_PORTS, Default::default());
+        for id in ports {
+            let number = id.index();
             let total = self.lost(id, |losses| &losses.storms);
             let now = QueueSet(self.lost(id, |losses| &losses.stormed) as u8);
             let Some(told) = self.witness.storms.get_mut(number) else { continue };
@@ -154,14 +185,17 @@ impl<P: PortIo + 'static> Console<P> {
         if self.witness.links.is_full() {
             self.record(Occurrence::LinkNewsLost { port: None });
         }
-        while let Ok(LinkNews { port, event, at }) = self.witness.links.try_recv() {
+        while let Ok(LinkNews { port, news, at }) = self.witness.links.try_recv() {
             let port = self.board.port_name(PortId::from_bits(port as u8));
-            let what = match event {
-                LinkEvent::Up(true) => Occurrence::PortUp { port },
-                LinkEvent::Up(false) => Occurrence::PortDown { port, reason: DownReason::LinkDown },
-                LinkEvent::Gone => Occurrence::PortDown { port, reason: DownReason::NetdevGone },
-                LinkEvent::Mtu(mtu) => Occurrence::PortMtu { port, mtu },
-                LinkEvent::Missed => Occurrence::LinkNewsLost { port: Some(port) },
+            let what = match news {
+                News::Up => Occurrence::PortUp { port },
+                News::Down(reason) => Occurrence::PortDown { port, reason },
+                News::Mtu(mtu) => Occurrence::PortMtu { port, mtu },
+                News::Missed => Occurrence::LinkNewsLost { port: Some(port) },
+                News::Opened { mac, mtu, queues } => {
+                    Occurrence::PortOpened { port, mac, mtu, queues }
+                }
+                News::NotOpened(error) => Occurrence::PortNotOpened { port, error: logged(&error) },
             };
             self.witness.journal.record(at, what);
         }
@@ -170,8 +204,9 @@ impl<P: PortIo + 'static> Console<P> {
     fn notice_losses(&mut self) {
         let now = self.now();
         let ports: Vec<PortId> = self.board.topology.ports().map(|(port, _)| port).collect();
-        self.witness.losses.resize(ports.len(), <[Told; 2]>::default());
-        for (number, id) in ports.into_iter().enumerate() {
+        self.witness.losses.resize(MAX_PORTS, <[Told; 2]>::default());
+        for id in ports {
+            let number = id.index();
             let (overrun, violations) = (
                 self.lost(id, |losses| &losses.overrun),
                 self.lost(id, |losses| &losses.violations),
@@ -222,6 +257,10 @@ impl<P: PortIo + 'static> Console<P> {
                     first: reply.changed.first().map(|line| logged(line)),
                 }
             }
+            Call::PortAdd(add) => {
+                Occurrence::PortAdded { by, port: add.port.clone(), ifname: logged(&add.ifname) }
+            }
+            Call::PortRemove(name) => Occurrence::PortRemoved { by, port: name.port.clone() },
             Call::PortHold(name) => Occurrence::PortHeld { by, port: name.port.clone() },
             Call::PortRelease(name) => Occurrence::PortReleased { by, port: name.port.clone() },
             Call::FdbAdd(entry) => Occurrence::FdbAdded {

@@ -26,15 +26,15 @@ fn times(durations: &Durations) -> Times {
     Times { below: durations.below, total: durations.total }
 }
 
-/// A port that the worker owns; one that it doesn't own leaves the block as it was.
+/// A port that the worker owns; `false`, and the block as it was, for one that it doesn't own.
 pub(super) fn fill_port<P: PortIo>(
     block: &mut PortBlock,
     worker: &mut Worker<P>,
     id: PortId,
     now: Time,
-) {
+) -> bool {
     let (profile, shared) = (Arc::clone(worker.profile()), Arc::clone(worker.shared()));
-    let Some(port) = worker.port_mut(id) else { return };
+    let Some(port) = worker.port_mut(id) else { return false };
     let backlog = port.io_mut().rx_backlog();
     let (counters, receiver) = (port.counters(), port.pause_receiver());
     block.written_ns = now.0;
@@ -54,6 +54,7 @@ pub(super) fn fill_port<P: PortIo>(
     block.pgs = PerPg::from_fn(|pg| pg_block(&shared.mmu, &profile, port, pg));
     block.queues = PerQueue::from_fn(|queue| queue_block(port, queue));
     block.priorities = PerPriority::from_fn(|priority| priority_block(port, priority, now));
+    true
 }
 
 fn pg_block<P>(mmu: &Mmu, profile: &Profile, port: &Port<P>, pg: PgId) -> PgBlock {

@@ -35,7 +35,8 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// The blocks of the worker of this number, which owns `ports`.
+    /// The blocks of the worker of this number, which owns `ports`, or will: a port that isn't
+    /// there is passed over.
     pub(crate) fn new(
         segment: &mut Segment,
         worker: usize,
@@ -96,8 +97,9 @@ impl Publication {
             self.round_began = now;
         }
         if let Some((id, writer)) = self.ports.get_mut(self.next) {
-            fill_port(&mut self.port_block, worker, *id, now);
-            writer.publish(&self.port_block);
+            if fill_port(&mut self.port_block, worker, *id, now) {
+                writer.publish(&self.port_block);
+            }
             self.next += 1;
             return;
         }

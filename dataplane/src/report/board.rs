@@ -1,6 +1,7 @@
 //! What the control thread knows of the switch, and the view that replies are made from.
 
 use super::{PortFacts, PortReading, WorkerReading};
+use crate::ports::Downs;
 use crate::worker_thread::WorkerStats;
 use holdfast_core::context::Shared;
 use holdfast_core::ids::PortId;
@@ -24,8 +25,8 @@ pub(crate) struct Board {
     pub(crate) notes: Vec<String>,
     /// What the profile's formula asks of each lossless PG; empty without a formula.
     pub(crate) headroom_terms: Vec<HeadroomTerm>,
-    /// Ports by their number.
-    pub(crate) ports: Vec<PortFacts>,
+    /// Ports by their number; `None` where there is none now.
+    pub(crate) ports: Vec<Option<PortFacts>>,
     /// The clockwork of each worker's thread, with the core it stays on.
     pub(crate) threads: Vec<(Arc<WorkerStats>, Option<u32>)>,
     /// Chunks of frame memory, all workers together.
@@ -34,23 +35,38 @@ pub(crate) struct Board {
     pub(crate) started: Time,
     /// The frame by which `show ports` states the stall that is survived (SPEC 4.3).
     pub(crate) smallest_lossless_frame: FrameLen,
+    /// Why ports are down.
+    pub(crate) downs: Downs,
 }
 
 impl Board {
+    /// What is known of a port.
+    pub(crate) fn facts(&self, number: usize) -> Option<&PortFacts> {
+        self.ports.get(number)?.as_ref()
+    }
+
     /// The port of this name.
     pub(crate) fn port(&self, name: &str) -> Option<PortId> {
-        let number = self.ports.iter().position(|port| port.name == name)?;
+        let named = |facts: &Option<PortFacts>| facts.as_ref().is_some_and(|it| it.name == name);
+        let number = self.ports.iter().position(named)?;
         PortId::new(u8::try_from(number).ok()?)
     }
 
     /// The name of a port, its number where it has none.
     pub(crate) fn port_name(&self, port: PortId) -> String {
-        self.ports.get(port.index()).map_or_else(|| port.to_string(), |facts| facts.name.clone())
+        self.facts(port.index()).map_or_else(|| port.to_string(), |facts| facts.name.clone())
     }
 
-    /// The names of all ports in the order of their numbers.
+    /// Names by number: empty where there is no port now.
     pub(crate) fn port_names(&self) -> Vec<String> {
-        self.ports.iter().map(|facts| facts.name.clone()).collect()
+        let name = |facts: &Option<PortFacts>| facts.as_ref().map(|facts| facts.name.clone());
+        self.ports.iter().map(|facts| name(facts).unwrap_or_default()).collect()
+    }
+
+    /// The names of the ports that there are, for people.
+    pub(crate) fn names_text(&self) -> String {
+        let names: Vec<&str> = self.ports.iter().flatten().map(|facts| &*facts.name).collect();
+        names.join(", ")
     }
 }
 

@@ -34,6 +34,11 @@ pub(crate) fn buffer_reply(view: View<'_>) -> BufferReply {
         pgs: borrowers(view, |_, _, pg| pg.headroom_pool),
         ..pool_status(HEADROOM_POOL.to_owned(), &mmu.headroom_pool(&board.profile))
     };
+    let (free, returning) = view.workers.iter().fold((0, 0), |(free, returning), worker| {
+        (free + worker.free_chunks, returning + worker.returning_chunks)
+    });
+    let readings = view.workers.iter().flat_map(|worker| &worker.ports);
+    let rings: u64 = readings.map(|port| u64::from(port.rings.chunks)).sum();
     BufferReply {
         cell_bytes: spec.cell.bytes(),
         total: spec.total.0,
@@ -47,7 +52,10 @@ pub(crate) fn buffer_reply(view: View<'_>) -> BufferReply {
         flood_copies: u64::from(copies.under_way()),
         flood_limit: spec.flood_limit,
         chunks: board.chunks,
-        free_chunks: view.workers.iter().map(|worker| worker.free_chunks).sum(),
+        free_chunks: free,
+        returning_chunks: returning,
+        ring_chunks: rings,
+        frame_chunks: board.chunks as i64 - (free + returning + rings) as i64,
     }
 }
 

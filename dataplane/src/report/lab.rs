@@ -8,6 +8,7 @@ pub(crate) use switch_lab::{ipv4, pg, port_spec, station, Lab, LOSSLESS};
 
 use super::{Board, PortFacts, RingReading};
 use crate::mailbox::{Mailbox, Workers};
+use crate::ports::Downs;
 use crate::worker_thread::WorkerStats;
 use holdfast_api::message::XdpMode;
 use holdfast_core::io::PortIo;
@@ -40,7 +41,7 @@ pub(crate) fn clock() -> Time {
 
 /// Reads the rings of a port in memory.
 pub(crate) fn rings(port: &mut MemoryPort) -> RingReading {
-    RingReading { backlog: port.rx_backlog(), down_reason: None }
+    RingReading { backlog: port.rx_backlog(), chunks: port.chunks_held() as u32, down_reason: None }
 }
 
 impl Rig {
@@ -87,6 +88,7 @@ impl Rig {
             queues: 1,
             rx_ring: 2048,
             notes: vec!["checksum offload off".to_owned()],
+            since: Time::default(),
         };
         let board = Board {
             name: "lab".to_owned(),
@@ -95,11 +97,12 @@ impl Rig {
             profile,
             notes: Vec::new(),
             headroom_terms: Vec::new(),
-            ports: (0..ports).map(facts).collect(),
+            ports: (0..ports).map(facts).map(Some).collect(),
             threads: (0..workers).map(|_| (Arc::new(WorkerStats::default()), None)).collect(),
             chunks: 4096,
             started: clock(),
             smallest_lossless_frame: FrameLen(1086),
+            downs: Downs::default(),
         };
         let rig = Self { acts, stop, deaf, thread: Some(thread) };
         (rig, asking, board)

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The answer to `show_ports`.
 pub(crate) fn ports_reply(view: View<'_>) -> PortsReply {
     let known = |(port, spec): (&PortReading, &PortSpec)| {
-        let facts = view.board.ports.get(port.id.index())?;
+        let facts = view.board.facts(port.id.index())?;
         Some(port_status(view, port, spec, facts))
     };
     PortsReply {
@@ -36,7 +36,7 @@ fn port_status(
             (true, true) => PortState::Held,
             (true, false) => PortState::Up,
         },
-        down_reason: if port.up { None } else { rings.down_reason.clone() },
+        down_reason: (!port.up).then(|| down_text(view, port)),
         netns: facts.netns.clone(),
         ifname: facts.ifname.clone(),
         speed_bits_per_second: spec.speed.bits_per_second(),
@@ -69,6 +69,13 @@ fn port_status(
             .0,
         tx_in_ring_bytes: port.in_ring_bytes,
     }
+}
+
+/// Why a port is down, as far as is known: what took it down is found out by another thread.
+fn down_text(view: View<'_>, port: &PortReading) -> String {
+    let down = view.board.downs.of(port.id.index()).map(|down| down.text());
+    let seen = || port.rings.down_reason.clone().unwrap_or_else(|| "it isn't open".to_owned());
+    down.unwrap_or_else(seen)
 }
 
 /// How long a worker may be late without loss: (ring - mark) frames of the smallest lossless

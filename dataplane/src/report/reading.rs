@@ -25,6 +25,8 @@ pub(crate) struct WorkerReading {
     pub(crate) generation: u64,
     /// Chunks that lie free at it.
     pub(crate) free_chunks: u64,
+    /// Chunks that are on their way home to it.
+    pub(crate) returning_chunks: u64,
     /// Edges it won, by port in the order of their numbers.
     pub(crate) edges: Vec<PerPg<EdgeCount>>,
     /// Its ports.
@@ -125,6 +127,7 @@ impl WorkerReading {
             id: worker.id(),
             generation: profile.generation(),
             free_chunks: worker.pool().free_chunks() as u64,
+            returning_chunks: worker.pool().returning_chunks() as u64,
             edges,
             ports,
         }

@@ -3,6 +3,7 @@
 use crate::switch::PortInfo;
 use holdfast_api::message::XdpMode;
 use holdfast_core::io::PortIo;
+use holdfast_core::units::Time;
 use holdfast_xsk::XskPort;
 
 /// What only the rings of a port know.
@@ -10,6 +11,8 @@ use holdfast_xsk::XskPort;
 pub(crate) struct RingReading {
     /// Frames waiting in the RX rings.
     pub(crate) backlog: u32,
+    /// Chunks that are lent to its receiving side.
+    pub(crate) chunks: u32,
     /// Why the link isn't usable, where it isn't.
     pub(crate) down_reason: Option<String>,
 }
@@ -33,6 +36,8 @@ pub(crate) struct PortFacts {
     pub(crate) rx_ring: u32,
     /// What bring-up changed, and what it couldn't reach.
     pub(crate) notes: Vec<String>,
+    /// Since when the port has been there; the beginning of time for one that came with the switch.
+    pub(crate) since: Time,
 }
 
 /// Reads the rings of an AF_XDP port; the kernel counts for it.
@@ -45,7 +50,7 @@ pub(crate) fn live_rings(port: &mut XskPort) -> RingReading {
     } else {
         Some("its link is down".to_owned())
     };
-    RingReading { backlog: port.rx_backlog(), down_reason }
+    RingReading { backlog: port.rx_backlog(), chunks: port.held().rx, down_reason }
 }
 
 impl From<PortInfo> for PortFacts {
@@ -66,6 +71,7 @@ impl From<PortInfo> for PortFacts {
             queues: status.queues,
             rx_ring: status.rings.rx,
             notes: changes.chain(status.notes.iter().cloned()).collect(),
+            since: Time::default(),
         }
     }
 }

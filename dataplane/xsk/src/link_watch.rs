@@ -1,6 +1,7 @@
 //! News of a port's netdev: link down and up, MTU changed, gone; and the errors of its link.
 
 use crate::error::XskError;
+use crate::ethtool::{Channels, Ethtool};
 use crate::rtnetlink::{messages, Netdev, Rtnetlink, Which};
 use holdfast_core::link_errors::LinkErrors;
 use netlink_packet_core::NetlinkPayload;
@@ -20,6 +21,12 @@ pub enum LinkEvent {
     Mtu(u32),
     /// The netdev was deleted or moved to another namespace.
     Gone,
+    /// The network namespace was deleted: its name is gone, or that of another one now.
+    NetnsGone,
+    /// The number of RX queues is another one now.
+    Queues(u32),
+    /// The XDP program was detached, or replaced by another one.
+    ProgramGone,
     /// News were lost because they weren't taken in time; the link must be looked at again.
     Missed,
 }
@@ -33,6 +40,11 @@ pub(crate) struct LinkWatch {
     ifindex: u32,
     up: bool,
     mtu: u32,
+    /// RX queues, where the netdev says so.
+    queues: Option<u32>,
+    ethtool: Ethtool,
+    /// The id of the XDP program that was attached last by us; `None` before.
+    program: Option<u32>,
 }
 
 impl LinkWatch {
@@ -45,8 +57,11 @@ impl LinkWatch {
             socket.set_non_blocking(true)?;
             let asking = Rtnetlink::open()?;
             let dev = asking.netdev(Which::Index(ifindex))?;
-            let errors = LinkErrors::since(asking.errors(ifindex)?);
-            Ok(Self { socket, asking, errors, ifindex, up: dev.up, mtu: dev.mtu })
+            let errors = LinkErrors::since(asking.state(ifindex)?.errors);
+            let ethtool = Ethtool::open(&dev.name)?;
+            let queues = ethtool.channels().ok().map(Channels::receiving);
+            let (up, mtu, program) = (dev.up, dev.mtu, None);
+            Ok(Self { socket, asking, errors, ifindex, up, mtu, queues, ethtool, program })
         };
         open().map_err(|source| XskError::Link {
             port: port.to_owned(),
@@ -60,10 +75,28 @@ impl LinkWatch {
         self.up
     }
 
-    /// Asks the kernel for the errors of the link since it was subscribed to.
-    pub(crate) fn errors(&mut self) -> io::Result<&LinkErrors> {
-        self.errors.follow(self.asking.errors(self.ifindex)?);
-        Ok(&self.errors)
+    /// Remembers the XDP program that is attached now.
+    pub(crate) fn expect_program(&mut self) -> io::Result<()> {
+        self.program = self.asking.state(self.ifindex)?.program;
+        Ok(())
+    }
+
+    /// Asks the kernel for what it sends no news of: the errors of the link since it was subscribed
+    /// to, and what of it isn't as it was any more.
+    pub(crate) fn look(&mut self) -> io::Result<(&LinkErrors, Vec<LinkEvent>)> {
+        let state = self.asking.state(self.ifindex)?;
+        self.errors.follow(state.errors);
+        let mut events = Vec::new();
+        if state.program != self.program {
+            self.program = state.program;
+            events.push(LinkEvent::ProgramGone);
+        }
+        let queues = self.ethtool.channels().ok().map(Channels::receiving);
+        if let Some(now) = queues.filter(|_| queues != self.queues) {
+            self.queues = queues;
+            events.push(LinkEvent::Queues(now));
+        }
+        Ok((&self.errors, events))
     }
 
     /// Takes all news; never blocks. Only changes are reported.

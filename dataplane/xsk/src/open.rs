@@ -7,7 +7,7 @@ use crate::link::LinkState;
 use crate::link_watch::{LinkEvent, LinkWatch};
 use crate::loader::{self, Attached, Loaded, LosslessMap, LosslessWriter, XdpMode, XdpPreference};
 use crate::memory::Memory;
-use crate::netns::{Netns, NetnsHandle};
+use crate::netns::{inode, Netns, NetnsHandle, NetnsMark};
 use crate::port::XskPort;
 use crate::rtnetlink::{Netdev, Rtnetlink, Which};
 use crate::sizing::{RingSizes, SHARED_RING};
@@ -18,6 +18,7 @@ use holdfast_wire::MacAddr;
 use nix::libc;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,6 +102,8 @@ pub struct PortGuard {
     lossless: LosslessWriter,
     watch: LinkWatch,
     link: Arc<LinkState>,
+    /// The namespace, if it can be deleted: not the process's own.
+    netns: Option<NetnsMark>,
 }
 
 impl PortGuard {
@@ -114,32 +117,49 @@ impl PortGuard {
         self.watch.as_fd()
     }
 
-    /// Takes the news of the link, which the worker sees by `is_up` from now on. After
-    /// [`LinkEvent::Gone`] and after a link that was down, close the port and open it anew:
-    /// frames that its TX ring holds would otherwise be sent late.
+    /// Takes the news of the link, which the worker sees by `is_up` from now on.
     pub fn take_link_events(&mut self) -> Vec<LinkEvent> {
         let events = self.watch.take();
-        for event in &events {
-            match event {
-                LinkEvent::Up(up) => self.link.set_up(*up),
-                LinkEvent::Gone => self.link.set_gone(),
-                LinkEvent::Mtu(_) | LinkEvent::Missed => {}
-            }
-        }
+        self.tell_worker(&events);
         events
     }
 
-    /// Errors of the link since the port was opened, asked of the kernel: it may take the time of a
-    /// system call that waits for others, so no worker may ask.
+    fn tell_worker(&self, events: &[LinkEvent]) {
+        for event in events {
+            match event {
+                LinkEvent::Up(up) => self.link.set_up(*up),
+                LinkEvent::Gone | LinkEvent::NetnsGone => self.link.set_gone(),
+                LinkEvent::Mtu(_)
+                | LinkEvent::Queues(_)
+                | LinkEvent::ProgramGone
+                | LinkEvent::Missed => {}
+            }
+        }
+    }
+
+    /// Errors of the link since the port was opened, and what the kernel sends no news of, asked of
+    /// the kernel: it may take the time of a system call that waits for others, so no worker may
+    /// ask.
     ///
     /// # Errors
     /// [`XskError::Link`], where the netdev is gone.
-    pub fn link_errors(&mut self) -> Result<&LinkErrors, XskError> {
-        self.watch.errors().map_err(|source| XskError::Link {
+    pub fn look(&mut self) -> Result<(&LinkErrors, Vec<LinkEvent>), XskError> {
+        self.watch.look().map_err(|source| XskError::Link {
             port: self.status.ifname.clone(),
             step: "read its errors",
             source,
         })
+    }
+
+    /// [`LinkEvent::NetnsGone`], if the name or path by which the namespace was opened leads to it
+    /// no more. As long as the port is open the namespace can't go, nor the netdev in it.
+    pub fn look_at_netns(&mut self) -> Option<LinkEvent> {
+        let is_there = |mark: &NetnsMark| inode(Path::new(&mark.path)) == Some(mark.inode);
+        if self.netns.as_ref().is_none_or(is_there) {
+            return None;
+        }
+        self.tell_worker(&[LinkEvent::NetnsGone]);
+        Some(LinkEvent::NetnsGone)
     }
 
     /// Whether the link is usable.
@@ -212,7 +232,9 @@ pub fn open_port(memory: &Memory, config: &PortConfig) -> Result<(XskPort, PortG
         notes,
     };
     let attached = Some(attached);
-    Ok((xsk, PortGuard { status, attached, bring_up, lossless, watch, link }))
+    let own = config.netns == Netns::Own;
+    let mark = (!own).then(|| netns.mark());
+    Ok((xsk, PortGuard { status, attached, bring_up, lossless, watch, link, netns: mark }))
 }
 
 /// What a netdev is before anything is done to it.
@@ -224,6 +246,8 @@ pub struct Seen {
     pub queues: u32,
     /// The RX queues it can be made to have.
     pub most_queues: u32,
+    /// Whether it is administratively up.
+    pub admin_up: bool,
 }
 
 /// Looks at a netdev and changes nothing.
@@ -241,7 +265,7 @@ pub fn look(netns: &Netns, ifname: &str) -> Result<Seen, XskError> {
     let queues = channels.map_or(1, Channels::receiving);
     let most_queues =
         channels.map_or(1, |now| queues.max(now.rx + now.max_combined).max(now.max_rx));
-    Ok(Seen { mtu: dev.mtu, queues, most_queues })
+    Ok(Seen { mtu: dev.mtu, queues, most_queues, admin_up: dev.admin_up })
 }
 
 pub(crate) fn netdev(port: &str, netns: &NetnsHandle, ifname: &str) -> Result<Netdev, XskError> {
@@ -265,8 +289,13 @@ fn bind_all(
     queues: u32,
     loaded: &Loaded,
 ) -> Result<Bound, XskError> {
-    let watch = LinkWatch::subscribe(port, dev.index)?;
+    let mut watch = LinkWatch::subscribe(port, dev.index)?;
     let attached = loader::attach(loaded, port, dev.index, config.xdp)?;
+    watch.expect_program().map_err(|source| XskError::Link {
+        port: port.to_owned(),
+        step: "look at its XDP program",
+        source,
+    })?;
     let multi = memory.0.fragments() && loaded.frags;
     if dev.mtu > ONE_PAGE_MTU && !multi {
         // Linux before 6.6 has no frames of several fragments.

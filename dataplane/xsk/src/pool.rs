@@ -143,6 +143,14 @@ impl FramePool for XskPool {
     fn free_chunks(&self) -> usize {
         self.free.len()
     }
+
+    fn returning_chunks(&self) -> usize {
+        self.returned.iter().map(Consumer::len).sum()
+    }
+
+    fn take_back(&mut self, chunk: u32) {
+        self.give(chunk);
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use crate::loader::{PortMaps, XdpCounters};
 use crate::memory::{Memory, Shared};
 use crate::pool::XskPool;
 use crate::rx::Receiver;
+use crate::sizing::CONTROL_SLOTS;
 use crate::socket::{Wake, XskSocket, XskStats};
 use crate::tx::Sender;
-use holdfast_core::io::{Losses, PortIo, Received};
+use holdfast_core::io::{Losses, PortIo, Received, Remains};
 use holdfast_core::units::{FrameLen, Time};
 use holdfast_wire::mac_control::FRAME_LEN;
 use std::io;
@@ -35,7 +36,8 @@ pub struct XskPort {
     tx: Sender,
     shared: Arc<Shared>,
     link: Arc<LinkState>,
-    maps: PortMaps,
+    /// `None` at a port that is closed.
+    maps: Option<PortMaps>,
     /// The sockets are in the XDP program's map. Not before the fill rings are stocked, or the
     /// first frames would be counted as lost.
     serving: bool,
@@ -55,7 +57,17 @@ impl XskPort {
         let shared = Arc::clone(&memory.0);
         let rx = Receiver::new(sockets, rings.0, shared.chunks());
         let tx = Sender::new(Arc::clone(&shared), rings.1, control);
-        Self { rx, tx, shared, link, maps, serving: false, pressed: false }
+        Self { rx, tx, shared, link, maps: Some(maps), serving: false, pressed: false }
+    }
+
+    /// A port that is closed: no sockets, no rings, and down. It stands where an open one was and
+    /// will be.
+    pub fn closed(memory: &Memory) -> Self {
+        let shared = Arc::clone(&memory.0);
+        let rx = Receiver::new(Vec::new(), 0, 0);
+        let tx = Sender::new(Arc::clone(&shared), CONTROL_SLOTS, Vec::new());
+        let link = Arc::new(LinkState::new(false));
+        Self { rx, tx, shared, link, maps: None, serving: false, pressed: false }
     }
 
     /// File descriptors to sleep on: readable when a frame has come.
@@ -76,7 +88,7 @@ impl XskPort {
     /// # Errors
     /// What the kernel says.
     pub fn xdp_counters(&self) -> io::Result<XdpCounters> {
-        self.maps.counters()
+        self.maps.as_ref().map_or_else(|| Ok(XdpCounters::default()), PortMaps::counters)
     }
 
     /// Frames that never reached the core, by reason, since the port was opened.
@@ -109,16 +121,21 @@ impl XskPort {
         self.pressed
     }
 
-    /// Closes the sockets. Chunks of the receiving side go back to `pool`, and the tokens of
-    /// frames that were being sent come back, as if completed: their memory is the caller's.
-    /// Copies of [`XskPort::fds`] must be closed before, or the kernel keeps the sockets.
-    pub fn close(self, pool: &mut XskPool) -> Vec<u64> {
+    /// Closes the sockets, and says what was in their rings: each chunk and each frame once, which
+    /// a worker must take back. Not for a worker to call: the kernel makes who closes a socket wait
+    /// until no driver uses it. Copies of [`XskPort::fds`] must be closed before, or the kernel
+    /// keeps the sockets.
+    pub fn close(self) -> Remains {
+        // A socket that is broken has told its losses before.
+        let losses = self.losses().unwrap_or_default();
         let Self { rx, tx, shared, maps, .. } = self;
-        maps.retire(rx.sockets().count());
-        rx.close(pool);
+        if let Some(maps) = maps {
+            maps.retire(rx.sockets().count());
+        }
+        let chunks = rx.close(&shared);
         let (tokens, control) = tx.close();
         shared.give_control(control);
-        tokens
+        Remains { chunks, tokens, losses }
     }
 
     /// Tells the XDP program to shed lossy frames while an RX ring is above 3/4, until it is
@@ -126,7 +143,8 @@ impl XskPort {
     fn watch_pressure(&mut self) {
         let (waiting, ring) = self.rx.fullest();
         let pressed = if self.pressed { waiting > ring / 2 } else { waiting > ring / 4 * 3 };
-        if pressed != self.pressed && self.maps.set_rx_pressure(pressed) {
+        let told = |maps: &PortMaps| maps.set_rx_pressure(pressed);
+        if pressed != self.pressed && self.maps.as_ref().is_some_and(told) {
             self.pressed = pressed;
         }
     }
@@ -154,7 +172,10 @@ impl PortIo for XskPort {
     fn refill(&mut self, pool: &mut XskPool, kept: u32) {
         self.rx.refill(pool, kept);
         if !self.serving {
-            self.serving = self.maps.serve(self.rx.sockets());
+            self.serving = match &self.maps {
+                Some(maps) => maps.serve(self.rx.sockets()),
+                None => true,
+            };
         }
     }
 

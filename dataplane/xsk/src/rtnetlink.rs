@@ -6,7 +6,7 @@ use netlink_packet_core::{
     NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_ACK, NLM_F_REQUEST,
 };
 use netlink_packet_route::link::{
-    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, Stats64,
+    InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, Stats64,
 };
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -69,6 +69,15 @@ impl Netdev {
     }
 }
 
+/// What of a netdev is asked for now and then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NetdevState {
+    /// Its errors, as the kernel counts them.
+    pub(crate) errors: KernelErrors,
+    /// The id of its XDP program.
+    pub(crate) program: Option<u32>,
+}
+
 /// How a netdev is named in a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Which<'a> {
@@ -124,8 +133,8 @@ impl Rtnetlink {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
-    /// The errors of a netdev, as the kernel counts them.
-    pub(crate) fn errors(&self, index: u32) -> io::Result<KernelErrors> {
+    /// What a netdev's errors and its XDP program are now.
+    pub(crate) fn state(&self, index: u32) -> io::Result<NetdevState> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         let Some(RouteNetlinkMessage::NewLink(link)) =
@@ -137,7 +146,15 @@ impl Rtnetlink {
             LinkAttribute::Stats64(stats) => Some(kernel_errors(stats)),
             _ => None,
         });
-        stats.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+        let errors = stats.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        let program = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Xdp(xdp) => xdp.iter().find_map(|part| match part {
+                LinkXdp::ProgId(id) => Some(*id),
+                _ => None,
+            }),
+            _ => None,
+        });
+        Ok(NetdevState { errors, program })
     }
 
     /// Takes a netdev up or down.

@@ -150,20 +150,14 @@ impl Receiver {
         Ok(sum)
     }
 
-    /// Closes the sockets and gives every chunk that they had back to the pool.
-    pub(crate) fn close(self, pool: &mut XskPool) {
+    /// Closes the sockets and returns every chunk that they had.
+    pub(crate) fn close(self, shared: &Shared) -> Vec<u32> {
         let Self { queues, mut lent, .. } = self;
         let heads: Vec<Head> = queues.iter().filter_map(|queue| queue.head).collect();
         // First the sockets with their mappings: only then the kernel writes to no chunk any more.
         drop(queues);
-        for head in heads {
-            for chunk in chain(pool.shared(), head) {
-                pool.give(chunk);
-            }
-        }
-        for chunk in lent.drain() {
-            pool.give(chunk);
-        }
+        let halves = heads.into_iter().flat_map(|head| chain(shared, head));
+        halves.chain(lent.drain()).collect()
     }
 }
 

@@ -213,6 +213,13 @@ pub struct BufferReply {
     pub chunks: u64,
     /// Chunks that hold no frame and lie in no ring.
     pub free_chunks: u64,
+    /// Of these, on their way home to the worker that has them free.
+    pub returning_chunks: u64,
+    /// Of these, lent to the receiving rings of ports.
+    pub ring_chunks: u64,
+    /// The rest: they hold frames in queues and in TX rings. With nothing queued this is 0, or
+    /// memory has got lost.
+    pub frame_chunks: i64,
 }
 
 /// How the total is divided at ingress, cells.

@@ -1,8 +1,9 @@
 //! The calls and their arguments. Filters narrow; an absent filter means all.
 
-use crate::amount::{CellAmount, XoffAmount};
+use crate::amount::{CellAmount, Rate, XoffAmount};
 use crate::message::{EventKind, Severity};
 use crate::profile_doc::{MarkAtDoc, NotEctDoc, XonModeDoc};
+use crate::switch_doc::{HostGate, PortDoc, TrustDoc, XdpDoc};
 use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! calls {
@@ -92,6 +93,10 @@ calls! {
     PortHold(PortName) => Changes "port_hold",
     /// Lets it go on -> [`super::Done`].
     PortRelease(PortName) => Changes "port_release",
+    /// Adds a port to the running switch -> [`super::Done`].
+    PortAdd(PortAdd) => Changes "port_add",
+    /// Ends a port of the running switch -> [`super::Done`].
+    PortRemove(PortName) => Changes "port_remove",
     /// Puts a whole profile into force, or says what it would change -> [`super::ApplyReply`].
     Apply(Apply) => Changes "apply",
     /// Changes thresholds of a PG in the running profile -> [`super::SetReply`].
@@ -228,6 +233,65 @@ arguments! {
 pub struct PortName {
     /// The name.
     pub port: String,
+}
+
+/// A port to add: the keys of a `[[port]]` section, with the same defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortAdd {
+    /// Its name.
+    pub port: String,
+    /// Network namespace: a name or a path; absent: the switch's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
+    /// The netdev in that namespace.
+    pub ifname: String,
+    /// Declared speed: `"1G"`.
+    pub speed: Rate,
+    /// MTU, bytes; absent: the netdev's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u16>,
+    /// RX queues to bind; absent: all the netdev has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
+    /// What the port believes; absent: what the profile says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustDoc>,
+    /// VLANs whose tagged frames belong here; only with `vlan_aware`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vlans: Vec<u16>,
+    /// The VLAN of untagged frames; only with `vlan_aware`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pvid: Option<u16>,
+    /// Take a declared speed above 25G though refreshes may come late.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub allow_slow_refresh: bool,
+    /// Obey 802.3x PAUSE for the whole port.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub link_pause: bool,
+}
+
+impl From<&PortAdd> for PortDoc {
+    fn from(add: &PortAdd) -> Self {
+        Self {
+            name: add.port.clone(),
+            netns: add.netns.clone(),
+            ifname: add.ifname.clone(),
+            speed: add.speed,
+            mtu: add.mtu,
+            queues: add.queues,
+            xdp: XdpDoc::default(),
+            zero_copy: true,
+            trust: add.trust,
+            worker: None,
+            wire: None,
+            vlans: add.vlans.clone(),
+            pvid: add.pvid,
+            allow_slow_refresh: add.allow_slow_refresh,
+            link_pause: add.link_pause,
+            host_gate: HostGate::default(),
+        }
+    }
 }
 
 /// A profile to put into force: all of it or nothing.

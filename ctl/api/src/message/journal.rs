@@ -1,8 +1,11 @@
 //! The switch's journal: what an operator wants to be told afterwards (SPEC 11). Single frames and
 //! edges are the trace's ([`super::Event`]).
 
+pub use holdfast_core::down::DownReason;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+mod down_reason;
 
 /// How much an entry of the journal matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -106,7 +109,42 @@ pub enum Occurrence {
         /// The port.
         port: String,
         /// Why.
+        #[serde(with = "down_reason")]
         reason: DownReason,
+    },
+    /// A port was added.
+    PortAdded {
+        /// Who did it.
+        by: By,
+        /// The port.
+        port: String,
+        /// Its netdev.
+        ifname: String,
+    },
+    /// A port was removed.
+    PortRemoved {
+        /// Who did it.
+        by: By,
+        /// The port.
+        port: String,
+    },
+    /// A port was opened again: its netdev is back, or was changed.
+    PortOpened {
+        /// The port.
+        port: String,
+        /// The address that its netdev has now.
+        mac: String,
+        /// Its MTU now, bytes.
+        mtu: u32,
+        /// Its RX queues now.
+        queues: u32,
+    },
+    /// A port can't be opened again yet; it is tried on.
+    PortNotOpened {
+        /// The port.
+        port: String,
+        /// Why.
+        error: String,
     },
     /// The MTU of a port's netdev is another one now.
     PortMtu {
@@ -266,21 +304,11 @@ pub enum Occurrence {
     },
 }
 
-/// Why a port is down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DownReason {
-    /// The link is down.
-    LinkDown,
-    /// The netdev was deleted, or moved to another namespace.
-    NetdevGone,
-}
-
 impl Occurrence {
     /// How much it matters.
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::PortDown { reason: DownReason::NetdevGone, .. }
+            Self::PortDown { reason: DownReason::NetdevGone | DownReason::NetnsGone, .. }
             | Self::ReceiveOverrun { .. }
             | Self::LosslessViolation { .. }
             | Self::StormBegan { .. }
@@ -288,6 +316,7 @@ impl Occurrence {
             Self::ProfileApplied { not_kept: Some(_), .. }
             | Self::LastGood { .. }
             | Self::PortDown { .. }
+            | Self::PortNotOpened { .. }
             | Self::PortMtu { .. }
             | Self::LinkNewsLost { .. }
             | Self::ProfileRefused { .. }
@@ -302,6 +331,10 @@ impl Occurrence {
         match self {
             Self::Started { .. } | Self::LastGood { .. } => "switch".to_owned(),
             Self::PortUp { port }
+            | Self::PortAdded { port, .. }
+            | Self::PortRemoved { port, .. }
+            | Self::PortOpened { port, .. }
+            | Self::PortNotOpened { port, .. }
             | Self::PortDown { port, .. }
             | Self::PortMtu { port, .. }
             | Self::PortHeld { port, .. }
@@ -336,12 +369,14 @@ impl Occurrence {
             Self::PortDown { reason: DownReason::LinkDown, .. } => {
                 "link down; its frames are dropped".to_owned()
             }
-            Self::PortDown { reason: DownReason::NetdevGone, .. } => {
-                "its netdev is gone".to_owned()
+            Self::PortDown { reason, .. } => reason.text().to_owned(),
+            Self::PortAdded { by, ifname, .. } => format!("added by {by}, netdev {ifname}"),
+            Self::PortRemoved { by, .. } => format!("removed by {by}"),
+            Self::PortOpened { mac, mtu, queues, .. } => {
+                format!("opened again: {mac}, MTU {mtu}, {queues} RX queues")
             }
-            Self::PortMtu { mtu, .. } => {
-                format!("MTU is {mtu} now; the switch keeps to the MTU of its start")
-            }
+            Self::PortNotOpened { error, .. } => format!("can't be opened again yet: {error}"),
+            Self::PortMtu { mtu, .. } => format!("MTU is {mtu} now"),
             Self::LinkNewsLost { .. } => "news of its link were lost".to_owned(),
             Self::PortHeld { by, .. } => format!("egress held by {by}"),
             Self::PortReleased { by, .. } => format!("egress released by {by}"),
@@ -422,48 +457,4 @@ fn also(left_out: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BY: By = By { pid: 7, uid: 0, gid: 0 };
-
-    #[test]
-    fn losses_are_errors_and_what_people_do_is_info() {
-        let lost = Occurrence::LosslessViolation { port: "h1".to_owned(), frames: 3, total: 5 };
-        assert_eq!(lost.severity(), Severity::Error);
-        assert_eq!(
-            (lost.subject().as_str(), lost.text().as_str()),
-            ("port h1", "3 lossless frames were lost; 5 in all")
-        );
-        let down = |reason| Occurrence::PortDown { port: "h1".to_owned(), reason }.severity();
-        assert_eq!(down(DownReason::LinkDown), Severity::Warn);
-        assert_eq!(down(DownReason::NetdevGone), Severity::Error);
-        let applied = |not_kept| Occurrence::ProfileApplied {
-            by: BY,
-            name: "lab".to_owned(),
-            sha256: "0123456789abcdef".to_owned(),
-            generation: 2,
-            changes: 1,
-            not_kept,
-        };
-        assert_eq!(applied(None).severity(), Severity::Info);
-        assert_eq!(
-            applied(None).text(),
-            "0123456789ab applied, generation 2, 1 changes, by pid 7 uid 0 gid 0"
-        );
-        let unkept = applied(Some("disk full".to_owned()));
-        assert_eq!(unkept.severity(), Severity::Warn, "it would be gone after a restart");
-        assert!(unkept.text().ends_with("not kept for the next start: disk full"));
-        assert!(Severity::Info < Severity::Warn && Severity::Warn < Severity::Error);
-    }
-
-    #[test]
-    fn a_clear_says_of_what() {
-        let clear = |port: Option<&str>, pg| {
-            let port = port.map(str::to_owned);
-            Occurrence::WatermarksCleared { by: BY, port, pg, queue: None, pool: None }.text()
-        };
-        assert_eq!(clear(None, None), "all cleared by pid 7 uid 0 gid 0");
-        assert_eq!(clear(Some("h1"), Some(3)), "of port h1 pg 3 cleared by pid 7 uid 0 gid 0");
-    }
-}
+mod tests;

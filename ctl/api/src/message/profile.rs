@@ -231,8 +231,11 @@ impl ProfileReply {
             ports: (spec.ports.iter().enumerate())
                 .map(|(number, port)| {
                     let name = names.get(number).cloned().unwrap_or_else(|| number.to_string());
-                    port_view(name, port, &pool_names)
+                    (name, port)
                 })
+                // A place without a name is vacant.
+                .filter(|(name, _)| !name.is_empty())
+                .map(|(name, port)| port_view(name, port, &pool_names))
                 .collect(),
         };
         reply.sha256 = sha256(&reply.content().to_string());

@@ -41,6 +41,8 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::WatermarkClear(_)
         | Call::PortHold(_)
         | Call::PortRelease(_)
+        | Call::PortAdd(_)
+        | Call::PortRemove(_)
         | Call::FdbAdd(_)
         | Call::FdbDel(_) => same::<Done>(ok),
     }
@@ -79,8 +81,10 @@ fn what_changes_the_switch_is_known_of_every_call() {
         "apply",
         "fdb_add",
         "fdb_del",
+        "port_add",
         "port_hold",
         "port_release",
+        "port_remove",
         "set_pg",
         "set_wred",
         "trace",

@@ -25,6 +25,8 @@ pub(super) fn check(doc: &SwitchDoc) -> Result<(), Finding> {
     within("fdb.flood_limit", u64::from(doc.fdb.flood_limit), 0, 1 << 20)?;
     within("trace.events", u64::from(doc.trace.events), 64, 1 << 22)?;
     within("port", doc.ports.len() as u64, 1, MAX_PORTS as u64)?;
+    let most_spare = MAX_PORTS as u64 - doc.ports.len() as u64;
+    within("spare_ports", u64::from(doc.spare_ports), 0, most_spare)?;
     identities(doc)?;
     for port in &doc.ports {
         check_port(doc, port)?;

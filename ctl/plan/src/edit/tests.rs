@@ -17,7 +17,12 @@ fn facts() -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: vec![port("h1"), port("h2")], flood_limit: 64, rx_ring: 2048 }
+    SwitchFacts {
+        ports: vec![port("h1"), port("h2")],
+        flood_limit: 64,
+        rx_ring: 2048,
+        spare_ports: 0,
+    }
 }
 
 fn running() -> (ProfileSpec, Vec<String>) {

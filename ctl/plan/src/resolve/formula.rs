@@ -64,7 +64,8 @@ pub(super) fn terms(
 ) -> Result<Vec<HeadroomTerm>, Finding> {
     let (spec, smallest) = (&plan.spec, plan.smallest_lossless);
     let mut terms = Vec::new();
-    for (name, port) in plan.names.iter().zip(&spec.ports) {
+    let named = plan.names.iter().zip(&spec.ports);
+    for (name, port) in named.filter(|(name, _)| !name.is_empty()) {
         let (need, text) = need(formula, port, spec.cell, smallest)?;
         let smallest_need = need_of(formula, port, smallest, spec.cell)?;
         for (pg, account) in port.pgs.iter().filter(|(_, account)| account.lossless) {

@@ -30,7 +30,7 @@ fn facts(link_pause: bool) -> SwitchFacts {
         link_pause,
     };
     let ports = vec![port("h1", false), port("h2", link_pause)];
-    SwitchFacts { ports, flood_limit: 64, rx_ring: 2048 }
+    SwitchFacts { ports, flood_limit: 64, rx_ring: 2048, spare_ports: 0 }
 }
 
 fn plan_of(text: &str, facts: &SwitchFacts) -> Result<ProfilePlan, DocError> {
@@ -258,4 +258,29 @@ fn an_xoff_without_room_for_xon_is_named_itself() {
     }
     let error = refused(&LAB.replace("xon = 1024", "xon = 4096"), "port.h1.pg.3.xon");
     assert_eq!(error.finding.limit.as_deref(), Some("1..4095"));
+}
+
+/// Each spare port has as much as the port that has most; a place without a port has nothing.
+#[test]
+fn spare_ports_have_parts_and_vacant_places_have_none() {
+    let text = format!("{LAB}[port.h2.pg.3]\nheadroom = 4000\n[queue.3]\nguarantee = 10\n");
+    let text = text.replace("[queue.3.wred]", "[queue.2.wred]");
+    let before = plan(&text);
+    let mut more = facts(false);
+    more.spare_ports = 2;
+    more.ports.push(PortFacts::vacant());
+    let spare = plan_of(&text, &more).unwrap();
+    let part = pg3(&before, 1).headroom.0 + pg3(&before, 1).guaranteed.0;
+    assert_eq!(spare.spec().total.0, before.spec().total.0 + 2 * part);
+    assert_eq!(spare.spec().ports[2], PortSpec::vacant());
+    let (ingress, _) = budget(spare.spec());
+    assert_eq!(ingress.left_over, 2 * part, "what is left is what they get");
+    assert!(spare.headroom_terms().iter().all(|term| !term.port.is_empty()));
+    // With ports in both places it is used up.
+    more.ports = ["h1", "h2", "h3", "h4"]
+        .map(|name| PortFacts { name: name.to_owned(), ..facts(false).ports[0].clone() })
+        .to_vec();
+    more.spare_ports = 0;
+    let total = format!("{text}[buffer]\ntotal = {}\n", spare.spec().total.0);
+    assert!(plan_of(&total, &more).is_ok());
 }

@@ -293,7 +293,7 @@ fn build((sizes, cell, shared_view, ports, shared, egress): Parts) -> Case {
         link_pause: false,
     };
     let ports = ports.iter().enumerate().map(port).collect();
-    Case { doc, facts: SwitchFacts { ports, flood_limit: 1_024, rx_ring: 2_048 } }
+    Case { doc, facts: SwitchFacts { ports, flood_limit: 1_024, rx_ring: 2_048, spare_ports: 0 } }
 }
 
 /// What a lossless queue has as its limit has no effect (SPEC 3.5), and no place in SONiC.

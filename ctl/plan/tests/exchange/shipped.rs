@@ -44,7 +44,12 @@ fn facts(doc: &ProfileDoc) -> SwitchFacts {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: (0..4).map(port).collect(), flood_limit: 1_024, rx_ring: 2_048 }
+    SwitchFacts {
+        ports: (0..4).map(port).collect(),
+        flood_limit: 1_024,
+        rx_ring: 2_048,
+        spare_ports: 0,
+    }
 }
 
 fn plan(doc: &ProfileDoc) -> ProfilePlan {

@@ -3,6 +3,7 @@
 use super::family::Families;
 use super::snapshot::Snapshot;
 use holdfast_core::counters::Traffic;
+use holdfast_core::down::DownReason;
 use holdfast_core::drop::DropReason;
 use holdfast_core::link_errors::LinkError;
 use holdfast_shm::counters::PortBlock;
@@ -19,6 +20,18 @@ pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
     families.gauge("holdfast_port_up", "Whether the port's link is usable.");
     for (entry, port) in &snapshot.ports {
         families.state(&[("port", &entry.name)], port.up);
+    }
+    let name = "holdfast_port_start_time_seconds";
+    families.gauge(name, "When the port's counters began: at the switch's start, or when added.");
+    for (entry, _) in &snapshot.ports {
+        families.add(&[("port", &entry.name)], snapshot.unix_seconds(entry.since_ns));
+    }
+    let name = "holdfast_port_down";
+    families.gauge(name, "Why the port is down: 1 at one reason, 0 at all of a port that is up.");
+    for ((entry, _), link) in snapshot.ports.iter().zip(&snapshot.links) {
+        for (reason, holds) in DownReason::ALL.iter().zip(link.down) {
+            families.state(&[("port", &entry.name), ("reason", reason.name())], holds);
+        }
     }
     // Base units are bytes: promtool insists on it.
     let name = "holdfast_port_speed_bytes_per_second";

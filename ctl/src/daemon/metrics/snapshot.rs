@@ -28,7 +28,12 @@ impl Snapshot {
         let (mut ports, mut links) = (Vec::new(), Vec::new());
         for (number, entry) in directory.ports.iter().enumerate() {
             if let Some(entry) = entry {
-                ports.push((entry.clone(), segment.port(number)?.unwrap_or_default()));
+                let block = segment.port(number)?.unwrap_or_default();
+                let block = match block.written_ns < entry.since_ns {
+                    true => PortBlock { written_ns: entry.since_ns, ..PortBlock::default() },
+                    false => block,
+                };
+                ports.push((entry.clone(), block));
                 links.push(segment.link(number)?.unwrap_or_default());
             }
         }
@@ -43,6 +48,13 @@ impl Snapshot {
             shared: segment.shared()?.unwrap_or_default(),
             control: segment.control()?,
         })
+    }
+
+    /// A time of the switch's clock, as seconds since 1970; its start for what was before it.
+    pub(super) fn unix_seconds(&self, ns: u64) -> f64 {
+        let identity = &self.identity;
+        let since_start = ns.saturating_sub(identity.started_ns);
+        (identity.started_unix_ns + since_start) as f64 / 1e9
     }
 
     /// When the oldest block was written that a worker publishes; the start of the switch where one

@@ -45,10 +45,16 @@ impl Switch {
     }
 
     fn name(&mut self, ports: &[Option<&str>]) {
+        self.name_since(ports, 0);
+    }
+
+    /// Ports that were added at this time.
+    fn name_since(&mut self, ports: &[Option<&str>], since_ns: u64) {
         let entry = |name: &str| PortEntry {
             name: name.to_owned(),
             speed_bits_per_second: 1_000_000_000,
             lossless: true,
+            since_ns,
         };
         let directory = Directory {
             switch: "lab".to_owned(),
@@ -302,4 +308,37 @@ fn a_restart_is_told_by_its_start_time() {
         samples["holdfast_data_age_seconds"]
     };
     assert_eq!((started(&first), started(&second)), (60.0, 10.0));
+}
+
+/// A number that is used again: until the new port has published its first block, nothing of the
+/// one before is shown as its own.
+#[test]
+fn a_port_that_was_added_begins_at_0() {
+    let mut switch = Switch::new(5 * SECOND);
+    switch.name(&[Some("h1")]);
+    let mut block = PortBlock { written_ns: 6 * SECOND, ..PortBlock::default() };
+    block.received.frames = 77;
+    switch.ports[0].publish(&block);
+    let (received, start) = (
+        "holdfast_port_received_frames_total{port=\"h1\"}",
+        "holdfast_port_start_time_seconds{port=\"h1\"}",
+    );
+    let before = switch.page(true, 6 * SECOND);
+    assert_eq!(samples(&before)[received], 77.0);
+    assert_eq!(samples(&before)[start], 1_700_000_000.0);
+    switch.name_since(&[Some("h1")], 9 * SECOND);
+    let added = switch.page(true, 9 * SECOND);
+    assert_eq!(samples(&added)[received], 0.0);
+    assert_eq!(samples(&added)[start], 1_700_000_004.0);
+    switch.ports[0].publish(&PortBlock { written_ns: 10 * SECOND, ..block });
+    assert_eq!(samples(&switch.page(true, 10 * SECOND))[received], 77.0);
+    // Why it is down: one reason of all.
+    let mut link = LinkBlock::default();
+    link.down[1] = true;
+    switch.links[0].publish(&link);
+    let page = switch.page(true, 10 * SECOND);
+    let down = "holdfast_port_down{port=\"h1\",reason=";
+    assert_eq!(samples(&page)[&*format!("{down}\"netdev_gone\"}}")], 1.0);
+    let of_all = samples(&page).into_iter().filter(|(series, _)| series.starts_with(down));
+    assert_eq!(of_all.map(|(_, value)| value).sum::<f64>(), 1.0);
 }

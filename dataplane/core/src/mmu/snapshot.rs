@@ -120,6 +120,16 @@ impl Mmu {
         account.headroom_peak.clear_user(|| account.word.load().headroom());
     }
 
+    /// Forgets the watermarks of a port's PGs in both views: its number is given to another port.
+    pub fn forget_watermarks(&self, port: PortId) {
+        for pg in PgId::all() {
+            let account = self.account(port, pg);
+            account.guaranteed_peak.forget();
+            account.service_peak.forget();
+            account.headroom_peak.forget();
+        }
+    }
+
     /// Lowers the user's watermark of a pool to what is lent now.
     pub fn clear_pool_watermark(&self, pool: PoolId) {
         self.pools[pool.index() % POOLS].clear_peak();

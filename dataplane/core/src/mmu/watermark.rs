@@ -30,6 +30,12 @@ impl Watermark {
         raise(&self.persistent, occupancy);
     }
 
+    /// Begins anew in both views. Nobody notes an occupancy meanwhile.
+    pub(super) fn forget(&self) {
+        self.user.store(0, Ordering::SeqCst);
+        self.persistent.store(0, Ordering::SeqCst);
+    }
+
     pub(super) fn get(&self, view: View) -> Cells {
         Cells(match view {
             View::User => self.user.load(Ordering::Relaxed),

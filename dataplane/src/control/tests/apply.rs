@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::shedding::Shedding;
+use holdfast_api::doc::Source;
 use holdfast_api::last_good::{sha256, LastGood};
+use holdfast_api::profile_doc::ProfileDoc;
 use holdfast_core::units::BitRate;
 use holdfast_plan::{PortFacts, SwitchFacts};
 
@@ -15,11 +17,16 @@ pub(super) fn applying(ports: usize, folder: &Path) -> Applying {
         trust: None,
         link_pause: false,
     };
-    let facts =
-        SwitchFacts { ports: (0..ports).map(port).collect(), flood_limit: 256, rx_ring: 2048 };
+    let facts = SwitchFacts {
+        ports: (0..ports).map(port).collect(),
+        flood_limit: 256,
+        rx_ring: 2048,
+        spare_ports: 0,
+    };
     let first = LastGood { text: "name = \"first\"\n".to_owned(), boot_file: sha256("first") };
     let keeper = Keeper::new(folder.join("state"), first);
-    Applying { facts, keeper, shedding: Shedding::default() }
+    let document = ProfileDoc::load(&Source::new("first.toml", profile(1500))).unwrap();
+    Applying { facts, document, keeper, shedding: Shedding::default() }
 }
 
 /// A profile that fits the switch, with this XOFF on PG 3.

@@ -2,7 +2,6 @@
 
 use super::*;
 use holdfast_core::ids::PortId;
-use holdfast_xsk::LinkEvent;
 use std::sync::atomic::Ordering;
 
 fn events(client: &mut Client, since: Option<u64>) -> EventsReply {
@@ -123,10 +122,10 @@ fn links_and_losses_are_noticed_without_a_call() {
     let client = &mut desk.client();
     let cursor = events(client, None).next;
     let at = Moment::now(lab::clock());
-    let tell = |port, event| desk.links.send(LinkNews { port, event, at }).unwrap();
-    tell(1, LinkEvent::Up(false));
-    tell(1, LinkEvent::Up(true));
-    tell(2, LinkEvent::Gone);
+    let tell = |port, news| desk.links.send(LinkNews { port, news, at }).unwrap();
+    tell(1, News::Down(DownReason::LinkDown));
+    tell(1, News::Up);
+    tell(2, News::Down(DownReason::NetdevGone));
     let losses = |worker: usize| &desk.stats[worker].losses[PortId::from_bits(2)];
     losses(0).overrun.store(7, Ordering::Relaxed);
     losses(0).violations.store(9, Ordering::Relaxed);
@@ -147,7 +146,7 @@ fn links_and_losses_are_noticed_without_a_call() {
     losses(0).overrun.store(8, Ordering::Relaxed);
     assert_eq!(since(client, next), (vec![], next));
     // Nobody asks: the tick takes them all the same, or the channel of four would be full.
-    (0..4).for_each(|_| tell(0, LinkEvent::Mtu(9_000)));
+    (0..4).for_each(|_| tell(0, News::Mtu(9_000)));
     let until = Instant::now() + Duration::from_secs(20);
     while !desk.links.is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));

@@ -121,7 +121,7 @@ fn a_page_fits_into_a_line() {
         trace.record(Time(u64::MAX / 2 + time), edge.port, kind);
     }
     let mut board = board;
-    board.ports[0].name = "x".repeat(200);
+    board.ports[0].as_mut().unwrap().name = "x".repeat(200);
     let reply = page(&board, &[trace], &EventQuery::default(), u64::MAX);
     let bytes = serde_json::to_vec(&reply).unwrap().len();
     assert!(bytes < holdfast_api::line::MAX_LINE, "{bytes}");

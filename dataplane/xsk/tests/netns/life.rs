@@ -1,10 +1,10 @@
 //! Ports come and go: attaching, refusing, restoring, and netdevs that vanish.
 
 use crate::lab::{bench, frame, sh, Host, Lab, Patch, PATIENCE};
-use holdfast_core::io::PortIo;
+use holdfast_core::io::{FramePool, PortIo, Remains};
 use holdfast_core::link_errors::LinkError;
 use holdfast_xsk::{
-    open_port, CopyPreference, Layout, LinkEvent, Memory, Netns, XdpPreference, XskError,
+    open_port, CopyPreference, Layout, LinkEvent, Memory, Netns, XdpPreference, XskError, XskPool,
 };
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, Xdp, XdpFlags};
@@ -146,6 +146,12 @@ fn what_is_wrong_with_a_port_is_said() {
     assert!(!has_program(&lab, 0));
 }
 
+/// Gives a closed port's chunks back; `tokens` are those of the frames that it was sending.
+fn take_back(pool: &mut XskPool, remains: Remains, tokens: &[u64]) {
+    assert_eq!(remains.tokens, tokens);
+    remains.chunks.into_iter().for_each(|chunk| pool.take_back(chunk));
+}
+
 /// Waits for news of port 0.
 fn news(patch: &mut Patch, wanted: LinkEvent) {
     patch.until(|patch| patch.guards[0].take_link_events().contains(&wanted));
@@ -176,7 +182,7 @@ fn a_link_goes_down_and_comes_up() {
 fn errors_of_a_link_in_another_namespace_are_counted() {
     let lab = Lab::new(1, "");
     let (_port, mut veth) = open_port(&memory(), &lab.config(0, RING)).unwrap();
-    assert_eq!(*veth.link_errors().unwrap().counts(), [0; LinkError::COUNT]);
+    assert_eq!(*veth.look().unwrap().0.counts(), [0; LinkError::COUNT]);
     // A tunnel without a route: each frame out of it is a carrier error.
     let ip = |command: &str| sh(&format!("ip -n {} {command}", lab.switch));
     ip("link add tunnel type vxlan id 5 remote 10.9.9.9 dstport 4789");
@@ -191,10 +197,10 @@ fn errors_of_a_link_in_another_namespace_are_counted() {
     let mut five = [0; LinkError::COUNT];
     five[LinkError::TxCarrier as usize] = 5;
     // The driver's total has them, too.
-    assert_eq!(*guard.link_errors().unwrap().counts(), five, "the three before don't count");
-    assert_eq!(*veth.link_errors().unwrap().counts(), [0; LinkError::COUNT]);
+    assert_eq!(*guard.look().unwrap().0.counts(), five, "the three before don't count");
+    assert_eq!(*veth.look().unwrap().0.counts(), [0; LinkError::COUNT]);
     ip("link del tunnel");
-    assert!(guard.link_errors().unwrap_err().to_string().contains("tunnel"));
+    assert!(guard.look().unwrap_err().to_string().contains("tunnel"));
 }
 
 #[test]
@@ -237,9 +243,9 @@ fn a_port_can_be_opened_after_the_first_one_vanished() {
     while !guard.take_link_events().contains(&LinkEvent::Gone) {
         assert!(start.elapsed() < PATIENCE);
     }
-    assert!(first.close(&mut pool).is_empty());
+    take_back(&mut pool, first.close(), &[]);
     drop(guard);
-    assert_eq!(holdfast_core::io::FramePool::free_chunks(&pool), 2048);
+    assert_eq!(pool.free_chunks(), 2048);
     let (mut second, _guard) = open_port(&memory, &lab.config(1, RING)).unwrap();
     second.refill(&mut pool, 0);
     lab.host(1).send(&frame(100, 1));
@@ -254,7 +260,7 @@ fn a_closed_port_gives_everything_back_and_can_be_opened_anew() {
     let lab = Lab::new(1, "");
     let (memory, mut pools) = Memory::new(&Layout::even(2048, 1).unwrap()).unwrap();
     let mut pool = pools.pop().unwrap();
-    let free = |pool: &holdfast_xsk::XskPool| holdfast_core::io::FramePool::free_chunks(pool);
+    let free = |pool: &XskPool| pool.free_chunks();
     for round in 0..4 {
         let (mut port, guard) = open_port(&memory, &lab.config(0, RING)).unwrap();
         port.refill(&mut pool, 0);
@@ -275,10 +281,10 @@ fn a_closed_port_gives_everything_back_and_can_be_opened_anew() {
             port.kick();
         }
         assert_eq!(free(&pool), 2048 - RING as usize);
-        assert_eq!(port.close(&mut pool), (0..50).collect::<Vec<_>>());
+        take_back(&mut pool, port.close(), &(0..50).collect::<Vec<_>>());
         drop(guard);
         eventually(|| !has_program(&lab, 0));
-        burst.into_iter().for_each(|f| holdfast_core::io::FramePool::free(&mut pool, f.handle));
+        burst.into_iter().for_each(|f| pool.free(f.handle));
         assert_eq!(free(&pool), 2048);
     }
 }

@@ -96,6 +96,11 @@ impl Lab {
             switch.ports.iter().enumerate().map(move |(port, p)| (number, &switch.name, port, p))
         });
         for (number, switch, index, port) in ports {
+            if port.apart {
+                let name = format!("{switch}-{}", port.name);
+                let netns = Netns::create(&format!("{prefix}-{name}"))?;
+                lab.switch_netns.insert(name, netns);
+            }
             lab.wire(&prefix, plan.mtu, (switch, port), &port_mac(number, index))?;
         }
         lab.note_settings(plan)?;
@@ -119,7 +124,7 @@ impl Lab {
             Peer::Host(n) => {
                 let name = host_name(*n);
                 let host = Netns::create(&format!("{prefix}-{name}"))?;
-                let netns = in_map(&self.switch_netns, "switch", switch)?;
+                let netns = in_map(&self.switch_netns, "switch", &owner_of(switch, port))?;
                 let near = VethEnd { netns, ifname: &port.name, mac };
                 let far_mac = host_mac(*n).to_string();
                 let far = VethEnd { netns: &host, ifname: HOST_IFNAME, mac: &far_mac };
@@ -142,7 +147,7 @@ impl Lab {
 
     fn note_settings(&mut self, plan: &LabPlan) -> Result<(), LabError> {
         let ports = plan.switches.iter().flat_map(|switch| {
-            switch.ports.iter().map(|port| (switch.name.clone(), port.name.clone()))
+            switch.ports.iter().map(|port| (owner_of(&switch.name, port), port.name.clone()))
         });
         let hosts = self.hosts.keys().map(|host| (host.clone(), HOST_IFNAME.to_owned()));
         let all: Vec<_> = ports.chain(hosts).collect();
@@ -185,6 +190,38 @@ impl Lab {
     /// [`LabError::Unknown`], or what `ethtool` or `ip` says.
     pub fn settings(&self, owner: &str, ifname: &str) -> Result<String, LabError> {
         self.netns(owner)?.link_settings(ifname)
+    }
+
+    /// Joins a host to its port anew, by a veth of the same names and addresses, after the old one
+    /// went. `port_owner` is whose namespace the port is in.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`], or what `ip` says.
+    pub fn join_again(&self, port_owner: &str, host: &str, mtu: u16) -> Result<(), LabError> {
+        let number = host_number(host).unwrap_or_default();
+        let (near_mac, far_mac) =
+            (port_mac(0, usize::from(number) - 1), host_mac(number).to_string());
+        let near = VethEnd { netns: self.netns(port_owner)?, ifname: host, mac: &near_mac };
+        let far = VethEnd { netns: self.host(host)?, ifname: HOST_IFNAME, mac: &far_mac };
+        connect([near, far], mtu)
+    }
+
+    /// Removes a namespace of the lab, with the netdevs in it.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`], or what `ip` says.
+    pub fn remove_netns(&self, owner: &str) -> Result<(), LabError> {
+        Netns::remove(self.netns(owner)?.name())
+    }
+
+    /// Makes one again that was removed, without netdevs.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`], or what `ip` says.
+    pub fn make_netns_again(&self, owner: &str) -> Result<(), LabError> {
+        // The lab has one of this name already, which removes it.
+        std::mem::forget(Netns::create(self.netns(owner)?.name())?);
+        Ok(())
     }
 
     /// The folder of logs and other files.
@@ -344,6 +381,15 @@ fn in_map<'a, T>(
     name: &str,
 ) -> Result<&'a T, LabError> {
     map.get(name).ok_or_else(|| LabError::Unknown { kind, name: name.to_owned() })
+}
+
+/// Whose namespace a port is in: the switch's, or one of its own.
+fn owner_of(switch: &str, port: &PortPlan) -> String {
+    if port.apart {
+        format!("{switch}-{}", port.name)
+    } else {
+        switch.to_owned()
+    }
 }
 
 /// The process id keeps test processes apart, the counter the labs within one.

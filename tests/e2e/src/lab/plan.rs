@@ -104,6 +104,10 @@ pub struct SwitchPlan {
     pub workers: u32,
     /// Its ports.
     pub ports: Vec<PortPlan>,
+    /// Places for ports that are added while it runs.
+    pub spare_ports: u32,
+    /// Events that each worker's trace keeps.
+    pub trace_events: u32,
     /// More lines of its `[fdb]` section.
     pub fdb: String,
     /// Hosts that aren't at a port of it: host and port.
@@ -117,6 +121,8 @@ impl SwitchPlan {
             name: name.to_owned(),
             profile: ProfilePlan::shipped("veth-lab-1g"),
             workers: 1,
+            spare_ports: 0,
+            trace_events: 65_536,
             ports: Vec::new(),
             fdb: String::new(),
             far_hosts: Vec::new(),
@@ -149,6 +155,20 @@ impl SwitchPlan {
         self
     }
 
+    /// With places for so many ports that are added while it runs.
+    #[must_use]
+    pub const fn spare_ports(mut self, count: u32) -> Self {
+        self.spare_ports = count;
+        self
+    }
+
+    /// With a trace of so many events a worker.
+    #[must_use]
+    pub const fn trace_events(mut self, events: u32) -> Self {
+        self.trace_events = events;
+        self
+    }
+
     /// With a static FDB entry for a host that lies behind `port`.
     #[must_use]
     pub fn far_host(mut self, host: &str, port: &str) -> Self {
@@ -169,9 +189,11 @@ impl SwitchPlan {
     pub(crate) fn toml(&self, netns: &str, socket: &Path, profile: &Path) -> String {
         let mut text = format!(
             "name = {:?}\nsocket = {socket:?}\nstate = {state:?}\nprofile = {profile:?}\n\
-             workers = {}\n\n[fdb]\n{}",
+             workers = {}\nspare_ports = {}\n\n[trace]\nevents = {}\n\n[fdb]\n{}",
             self.name,
             self.workers,
+            self.spare_ports,
+            self.trace_events,
             self.fdb,
             state = socket.with_extension("state"),
         );
@@ -185,9 +207,10 @@ impl SwitchPlan {
             let _ = write!(text, "[[fdb.static]]\nmac = \"{mac}\"\nport = {port:?}\n\n");
         }
         for port in &self.ports {
+            let apart = if port.apart { format!("-{}", port.name) } else { String::new() };
             let _ = write!(
                 text,
-                "[[port]]\nname = {name:?}\nnetns = {netns:?}\nifname = {name:?}\n\
+                "[[port]]\nname = {name:?}\nnetns = \"{netns}{apart}\"\nifname = {name:?}\n\
                  speed = {speed:?}\n{more}\n",
                 name = port.name,
                 speed = port.speed,
@@ -223,6 +246,8 @@ pub struct PortPlan {
     pub peer: Peer,
     /// More lines of its `[[port]]` section.
     pub more: String,
+    /// In a network namespace of its own, `SWITCH-PORT`, and not with the switch's other ports.
+    pub apart: bool,
 }
 
 impl PortPlan {
@@ -237,13 +262,26 @@ impl PortPlan {
     }
 
     fn new(name: &str, peer: Peer) -> Self {
-        Self { name: name.to_owned(), speed: "1G".to_owned(), peer, more: String::new() }
+        Self {
+            name: name.to_owned(),
+            speed: "1G".to_owned(),
+            peer,
+            more: String::new(),
+            apart: false,
+        }
     }
 
     /// With another speed.
     #[must_use]
     pub fn speed(mut self, speed: &str) -> Self {
         speed.clone_into(&mut self.speed);
+        self
+    }
+
+    /// In a network namespace of its own.
+    #[must_use]
+    pub const fn apart(mut self) -> Self {
+        self.apart = true;
         self
     }
 

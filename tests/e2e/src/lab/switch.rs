@@ -7,9 +7,9 @@ use crate::wait::wait_for;
 use crate::{binaries, LabError};
 use holdfast_api::client::{Client, ClientError};
 use holdfast_api::message::{
-    Call, EcnReply, EcnStatus, Edge, Event, EventKind, PfcPort, PfcReply, PgFilter, PgReply,
-    PgStatus, Ping, PongReply, PortFilter, PortName, PortStatus, PortsReply, QueueFilter,
-    QueueReply, QueueStatus, Trace, TraceReply,
+    Call, EcnReply, EcnStatus, Edge, Event, EventKind, Events, EventsReply, Occurrence, PfcPort,
+    PfcReply, PgFilter, PgReply, PgStatus, Ping, PongReply, PortFilter, PortName, PortStatus,
+    PortsReply, QueueFilter, QueueReply, QueueStatus, Trace, TraceReply,
 };
 use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
@@ -169,6 +169,23 @@ impl Switch {
     pub fn pfc(&mut self, port: &str) -> Result<PfcPort, LabError> {
         let reply: PfcReply = self.call(Call::ShowPfc(filter(port)))?;
         one(reply.ports, "port", port)
+    }
+
+    /// What is in its journal, oldest first.
+    ///
+    /// # Errors
+    /// [`LabError::Control`].
+    pub fn journal(&mut self) -> Result<Vec<Occurrence>, LabError> {
+        let (mut all, mut since) = (Vec::new(), None);
+        loop {
+            let page: EventsReply =
+                self.call(Call::Events(Events { since, ..Events::default() }))?;
+            if page.entries.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page.entries.into_iter().map(|entry| entry.what));
+            since = Some(page.next);
+        }
     }
 
     /// Stops a port's egress.

@@ -32,7 +32,7 @@ fn profile() -> ProfileReply {
         link_pause: false,
     };
     let ports = NAMES.map(port).to_vec();
-    let facts = SwitchFacts { ports, flood_limit: 64, rx_ring: 2048 };
+    let facts = SwitchFacts { ports, flood_limit: 64, rx_ring: 2048, spare_ports: 0 };
     let plan = crate::resolve(&doc, &facts).unwrap();
     let mut reply = ProfileReply::new(&plan.profile(1).unwrap(), plan.port_names(), Vec::new());
     assert_eq!(reply.spec().unwrap(), *plan.spec(), "the reply is the whole profile");
