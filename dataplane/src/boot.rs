@@ -13,6 +13,7 @@ use crate::worker_thread::{LiveWorker, WorkerStats, WorkerThread, WorkerThreads}
 use holdfast_api::switch_doc;
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
+use holdfast_core::deadlock::stuck::StuckCells;
 use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
@@ -230,6 +231,7 @@ fn assemble(
             fdb,
             copies: Copies::new(memory.chunks()),
             probe: Probe::default(),
+            stuck: StuckCells::default(),
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),
