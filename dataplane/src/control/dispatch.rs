@@ -2,7 +2,7 @@
 
 use super::console::{pg_if, queue_if};
 use super::Console;
-use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery};
+use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery, WorkerWaits};
 use holdfast_api::line::MAX_LINE;
 use holdfast_api::message::{
     By, Call, ErrorBody, ErrorCode, Events, NeedView, Outcome, PgFilter, PongReply, PortFilter,
@@ -106,6 +106,11 @@ impl<P: PortIo + 'static> Console<P> {
                 let queue = queue_if(*queue)?;
                 let workers = self.read(self.port_if(port.as_ref())?)?;
                 reply(&report::watchdog_reply(self.view(&workers), queue))
+            }
+            Call::ShowWaits(PortFilter { port }) => {
+                let (only, clock) = (self.port_if(port.as_ref())?, self.clock);
+                let workers = self.ask(move |worker| WorkerWaits::take(worker, clock()))?;
+                reply(&report::waits_reply(&self.board, &workers, only, self.now()))
             }
             Call::ShowFdb(query) => self.fdb(query),
             Call::ShowHost(filter) => self.show_host(filter),

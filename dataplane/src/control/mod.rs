@@ -4,7 +4,7 @@
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
 //! workers, [`change`] has them do something, [`witness`] writes into the [`journal`] what there is
-//! to tell, [`published`] is the control thread's part of the counters segment, [`host`] looks at
+//! to tell, with [`suspicions`], [`published`] is the control thread's part of the counters segment, [`host`] looks at
 //! the machine below.
 
 mod apply;
@@ -17,6 +17,7 @@ mod journal;
 mod listener;
 mod published;
 mod server;
+mod suspicions;
 mod witness;
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod host;
 mod journal;
 mod late;
 mod segment;
+mod waits;
 
 /// A running switch in memory with its control socket.
 struct Desk {

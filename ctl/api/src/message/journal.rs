@@ -255,6 +255,24 @@ pub enum Occurrence {
         /// The queues that go on.
         queues: Vec<u8>,
     },
+    /// PGs are suspected of a deadlock: none of their frames can move (SPEC 8).
+    DeadlockSuspected {
+        /// The port.
+        port: String,
+        /// Its PGs.
+        pgs: Vec<u8>,
+        /// The ports whose paused queues hold their frames.
+        waits_for: Vec<String>,
+        /// Suspicions of this port since the start.
+        total: u64,
+    },
+    /// They aren't any more: a queue that held their frames has moved, or they have left XOFF.
+    DeadlockResolved {
+        /// The port.
+        port: String,
+        /// The PGs.
+        pgs: Vec<u8>,
+    },
     /// A worker didn't answer in time; the call failed.
     WorkerSilent {
         /// Which one.
@@ -284,6 +302,7 @@ impl Occurrence {
             | Self::ReceiveOverrun { .. }
             | Self::LosslessViolation { .. }
             | Self::StormBegan { .. }
+            | Self::DeadlockSuspected { .. }
             | Self::WorkerSilent { .. } => Severity::Error,
             Self::ProfileApplied { not_kept: Some(_), .. }
             | Self::LastGood { .. }
@@ -309,6 +328,8 @@ impl Occurrence {
             | Self::ReceiveOverrun { port, .. }
             | Self::StormBegan { port, .. }
             | Self::StormEnded { port, .. }
+            | Self::DeadlockSuspected { port, .. }
+            | Self::DeadlockResolved { port, .. }
             | Self::LosslessViolation { port, .. } => format!("port {port}"),
             Self::LinkNewsLost { port } => {
                 port.as_ref().map_or_else(|| "ports".to_owned(), |port| format!("port {port}"))
@@ -374,6 +395,12 @@ impl Occurrence {
                 format!("its peer pauses without end: storm of queues {queues:?}; {total} in all")
             }
             Self::StormEnded { queues, .. } => format!("the storm of queues {queues:?} is over"),
+            Self::DeadlockSuspected { pgs, waits_for, total, .. } => format!(
+                "suspected deadlock: no frame of PGs {pgs:?} can move, all are in paused queues of \
+                 {}; {total} in all; ask holdfast deadlock",
+                waits_for.join(", ")
+            ),
+            Self::DeadlockResolved { pgs, .. } => format!("frames of PGs {pgs:?} move again"),
             Self::WorkerSilent { waited_ns, left_out, .. } => {
                 let ms = waited_ns / 1_000_000;
                 format!("didn't answer within {ms} ms{}", also(*left_out))
@@ -422,48 +449,4 @@ fn also(left_out: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BY: By = By { pid: 7, uid: 0, gid: 0 };
-
-    #[test]
-    fn losses_are_errors_and_what_people_do_is_info() {
-        let lost = Occurrence::LosslessViolation { port: "h1".to_owned(), frames: 3, total: 5 };
-        assert_eq!(lost.severity(), Severity::Error);
-        assert_eq!(
-            (lost.subject().as_str(), lost.text().as_str()),
-            ("port h1", "3 lossless frames were lost; 5 in all")
-        );
-        let down = |reason| Occurrence::PortDown { port: "h1".to_owned(), reason }.severity();
-        assert_eq!(down(DownReason::LinkDown), Severity::Warn);
-        assert_eq!(down(DownReason::NetdevGone), Severity::Error);
-        let applied = |not_kept| Occurrence::ProfileApplied {
-            by: BY,
-            name: "lab".to_owned(),
-            sha256: "0123456789abcdef".to_owned(),
-            generation: 2,
-            changes: 1,
-            not_kept,
-        };
-        assert_eq!(applied(None).severity(), Severity::Info);
-        assert_eq!(
-            applied(None).text(),
-            "0123456789ab applied, generation 2, 1 changes, by pid 7 uid 0 gid 0"
-        );
-        let unkept = applied(Some("disk full".to_owned()));
-        assert_eq!(unkept.severity(), Severity::Warn, "it would be gone after a restart");
-        assert!(unkept.text().ends_with("not kept for the next start: disk full"));
-        assert!(Severity::Info < Severity::Warn && Severity::Warn < Severity::Error);
-    }
-
-    #[test]
-    fn a_clear_says_of_what() {
-        let clear = |port: Option<&str>, pg| {
-            let port = port.map(str::to_owned);
-            Occurrence::WatermarksCleared { by: BY, port, pg, queue: None, pool: None }.text()
-        };
-        assert_eq!(clear(None, None), "all cleared by pid 7 uid 0 gid 0");
-        assert_eq!(clear(Some("h1"), Some(3)), "of port h1 pg 3 cleared by pid 7 uid 0 gid 0");
-    }
-}
+mod tests;
