@@ -29,11 +29,17 @@ pub(super) fn sockets(target: &Target, named: &[String]) -> Result<Vec<PathBuf>,
     if named.is_empty() {
         return Ok(vec![control_socket(target.socket.as_deref(), target.name.as_deref())?]);
     }
-    let socket = |name: &String| match name.contains('/') || name.ends_with(".sock") {
-        true => Ok(PathBuf::from(name)),
-        false => Ok(control_socket(None, Some(name.as_str()))?),
-    };
-    named.iter().map(socket).collect()
+    let mut sockets = Vec::new();
+    for name in named {
+        let path = match name.contains('/') || name.ends_with(".sock") {
+            true => PathBuf::from(name),
+            false => control_socket(None, Some(name.as_str()))?,
+        };
+        if !sockets.contains(&path) {
+            sockets.push(path);
+        }
+    }
+    Ok(sockets)
 }
 
 /// Asks all switches; one that was named twice is asked once.

@@ -1,6 +1,6 @@
-//! What the control thread notices by itself and writes into the journal: links, losses, silent
-//! workers, storms. It looks before each call and once a second, and only at what others have left for it:
-//! a channel of the link watcher, and words that each worker keeps up to date anyway.
+//! What the control thread notices by itself and writes into the journal: links, losses, storms,
+//! silent workers. It looks before each call and once a second, and only at what others have left
+//! for it: a channel of the link watcher, and words that each worker keeps up to date anyway.
 
 use super::journal::{Journal, Moment};
 use super::suspicions::ToldSuspicions;
