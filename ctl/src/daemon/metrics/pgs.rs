@@ -40,8 +40,11 @@ pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
     deadlocks(families, snapshot);
 }
 
-/// Suspected deadlocks: the end of the name, the help, the value.
-const DEADLOCKS: [(&str, &str, fn(&PgBlock) -> u64); 2] = [
+/// A family of one series a PG: the end of its name, its help, its value.
+type Family = (&'static str, &'static str, fn(&PgBlock) -> u64);
+
+/// Suspected deadlocks.
+const DEADLOCKS: [Family; 2] = [
     ("suspected_total", "Times that no frame of the PG could move.", |pg| pg.deadlocks_suspected),
     ("resolved_total", "Times that this ended.", |pg| pg.deadlocks_resolved),
 ];
