@@ -121,7 +121,7 @@ fn assert_deadlocked(lab: &mut Lab) -> TestResult {
     let report = json(&output);
     assert_eq!(output.status.code(), Some(1), "{report}");
     let cycles = report["deadlocks"].as_array().ok_or("no deadlocks")?;
-    let [cycle] = &cycles[..] else { panic!("{report}") };
+    let [cycle] = &cycles[..] else { return Err(report.to_string().into()) };
     let text = "s1 port in pg 3 -> s2 port in pg 3 -> s3 port in pg 3 -> s1 port in pg 3";
     assert_eq!(cycle["text"], text);
     assert_eq!(

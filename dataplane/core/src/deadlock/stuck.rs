@@ -49,15 +49,44 @@ struct StuckPg {
     moves: AtomicU64,
 }
 
-/// One PG's part, as read at one instant.
+/// What all frames of a PG wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
-    /// Its cells in stuck queues.
-    pub(crate) share: Share,
-    /// The ports of these.
+pub(crate) struct AllStuck {
+    /// The ports whose stuck queues hold them.
     pub(crate) ports: PortSet,
-    /// Grows whenever a stuck queue moves that held some of it.
+    /// Grows whenever a stuck queue moves that held some of them.
     pub(crate) moves: u64,
+}
+
+impl StuckPg {
+    fn add(&self, egress: PortId, share: Share) {
+        self.ports.fetch_or(PortSet::only(egress).0, Ordering::SeqCst);
+        self.share.fetch_add(share.0, Ordering::SeqCst);
+    }
+
+    fn moved(&self, egress: PortId, share: Share, last: bool) {
+        // In this order: whoever has read the share before finds another number of moves when it
+        // reads that again, which is before a frame leaves; whoever has read that number has the
+        // new share.
+        self.share.fetch_sub(share.0, Ordering::SeqCst);
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        if last {
+            self.ports.fetch_and(!PortSet::only(egress).0, Ordering::SeqCst);
+        }
+    }
+
+    /// Only the caller charges the PG: between its reads of the share and of what is held, cells can
+    /// only have gone. If those were of a stuck queue, that has told before that it moves.
+    fn all(&self, held: impl FnOnce() -> Cells) -> Option<AllStuck> {
+        let moves = self.moves.load(Ordering::SeqCst);
+        let share = Share(self.share.load(Ordering::SeqCst));
+        if share.is_nothing() || !share.is(Share::whole(held())) {
+            return None;
+        }
+        let ports = PortSet(self.ports.load(Ordering::SeqCst));
+        let same = self.moves.load(Ordering::SeqCst) == moves;
+        same.then_some(AllStuck { ports, moves })
+    }
 }
 
 /// The cells of all PGs that stand in stuck queues. Shared by all workers.
@@ -87,9 +116,7 @@ impl StuckCells {
 
     /// Cells of a PG stand in a stuck queue of `egress`.
     pub(crate) fn add(&self, (port, pg): (PortId, PgId), egress: PortId, share: Share) {
-        let entry = &self.pgs[port][pg];
-        entry.ports.fetch_or(PortSet::only(egress).0, Ordering::SeqCst);
-        entry.share.fetch_add(share.0, Ordering::SeqCst);
+        self.pgs[port][pg].add(egress, share);
     }
 
     /// Takes back what was added for a queue that will be counted anew.
@@ -106,13 +133,7 @@ impl StuckCells {
         share: Share,
         last: bool,
     ) {
-        let entry = &self.pgs[port][pg];
-        // First: whoever compares reads it again at the end, and finds that this came between.
-        entry.moves.fetch_add(1, Ordering::SeqCst);
-        entry.share.fetch_sub(share.0, Ordering::SeqCst);
-        if last {
-            entry.ports.fetch_and(!PortSet::only(egress).0, Ordering::SeqCst);
-        }
+        self.pgs[port][pg].moved(egress, share, last);
     }
 
     /// How often a stuck queue moved that held some of a PG.
@@ -120,17 +141,20 @@ impl StuckCells {
         self.pgs[port][pg].moves.load(Ordering::SeqCst)
     }
 
-    /// What stands of a PG.
-    pub(crate) fn sight(&self, port: PortId, pg: PgId) -> Sight {
-        let entry = &self.pgs[port][pg];
-        let moves = entry.moves.load(Ordering::SeqCst);
-        Sight {
-            share: Share(entry.share.load(Ordering::SeqCst)),
-            ports: PortSet(entry.ports.load(Ordering::SeqCst)),
-            moves,
-        }
+    /// What the frames of a PG wait for if all of them stand: if stuck queues hold as many cells as
+    /// its account, which `held` reads. For the owner of its port, who alone charges it.
+    pub(crate) fn all(
+        &self,
+        port: PortId,
+        pg: PgId,
+        held: impl FnOnce() -> Cells,
+    ) -> Option<AllStuck> {
+        self.pgs[port][pg].all(held)
     }
 }
+
+#[cfg(all(test, loom))]
+mod interleavings;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

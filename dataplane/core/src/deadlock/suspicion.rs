@@ -1,6 +1,6 @@
 //! Whether a PG is suspected of a deadlock: judged by the owner of its port.
 
-use super::stuck::Share;
+use super::stuck::AllStuck;
 use crate::context::Context;
 use crate::ids::PgId;
 use crate::port::Port;
@@ -14,7 +14,7 @@ pub struct PgSuspicion {
     since: Option<Time>,
     last: Option<Time>,
     waits_for: PortSet,
-    /// [`super::stuck::Sight::moves`] when it began.
+    /// [`AllStuck::moves`] when it began.
     moves: u64,
     suspected: u64,
     resolved: u64,
@@ -45,6 +45,17 @@ impl PgSuspicion {
     pub const fn resolved(&self) -> u64 {
         self.resolved
     }
+
+    fn begin(&mut self, now: Time, AllStuck { ports, moves }: AllStuck) {
+        (self.since, self.last) = (Some(now), Some(now));
+        (self.waits_for, self.moves) = (ports, moves);
+        self.suspected += 1;
+    }
+
+    fn end(&mut self) {
+        self.since = None;
+        self.resolved += 1;
+    }
 }
 
 /// Judges the PGs of a port that the worker owns.
@@ -53,14 +64,15 @@ pub(crate) fn judge<P, M>(port: &mut Port<P>, context: &mut Context<M>) {
     for pg in PgId::all() {
         let in_xoff = in_xoff & 1 << pg.index() != 0;
         let begins = match port.suspicions[pg].since {
-            None if in_xoff => match waits_for(port, context, pg) {
-                Some((ports, moves)) => begin(&mut port.suspicions[pg], context.now, ports, moves),
-                None => continue,
-            },
+            None if in_xoff => {
+                let shared = &context.shared;
+                let held = || shared.mmu.held(port.id, pg);
+                let Some(stuck) = shared.stuck.all(port.id, pg, held) else { continue };
+                port.suspicions[pg].begin(context.now, stuck);
+                true
+            }
             Some(_) if !in_xoff || has_moved(port, context, pg) => {
-                let suspicion = &mut port.suspicions[pg];
-                suspicion.since = None;
-                suspicion.resolved += 1;
+                port.suspicions[pg].end();
                 false
             }
             _ => continue,
@@ -72,26 +84,8 @@ pub(crate) fn judge<P, M>(port: &mut Port<P>, context: &mut Context<M>) {
     port.suspected = port.suspicions.0.iter().any(|suspicion| suspicion.since.is_some());
 }
 
-fn begin(suspicion: &mut PgSuspicion, now: Time, ports: PortSet, moves: u64) -> bool {
-    (suspicion.since, suspicion.last) = (Some(now), Some(now));
-    (suspicion.waits_for, suspicion.moves) = (ports, moves);
-    suspicion.suspected += 1;
-    true
-}
-
 /// Whether a queue has moved that held frames of a suspected PG. What came after, and goes through
 /// elsewhere, frees nothing of what stands.
 fn has_moved<P, M>(port: &Port<P>, context: &Context<M>, pg: PgId) -> bool {
     context.shared.stuck.moves(port.id, pg) != port.suspicions[pg].moves
-}
-
-/// The ports whose stuck queues hold all frames of a PG, if they do: then no cell of its account is
-/// anywhere else. Only this worker charges the PG, so cells can only have gone between the two
-/// reads; of those that stood, the queue has said before that it moves.
-fn waits_for<P, M>(port: &Port<P>, context: &Context<M>, pg: PgId) -> Option<(PortSet, u64)> {
-    let stuck = &context.shared.stuck;
-    let sight = stuck.sight(port.id, pg);
-    let held = context.shared.mmu.held(port.id, pg);
-    let all = !sight.share.is_nothing() && sight.share.is(Share::whole(held));
-    (all && stuck.moves(port.id, pg) == sight.moves).then_some((sight.ports, sight.moves))
 }
