@@ -75,8 +75,8 @@ impl StuckPg {
         }
     }
 
-    /// Only the caller charges the PG: between its reads of the share and of what is held, cells can
-    /// only have gone. If those were of a stuck queue, that has told before that it moves.
+    /// Only the caller charges the PG: between its reads of the share and of what is held, cells
+    /// can only have gone. If those were of a stuck queue, that has told before that it moves.
     fn all(&self, held: impl FnOnce() -> Cells) -> Option<AllStuck> {
         let moves = self.moves.load(Ordering::SeqCst);
         let share = Share(self.share.load(Ordering::SeqCst));
