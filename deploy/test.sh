@@ -80,7 +80,7 @@ end_to_end_tests() {
 
 loom_models() {
   RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
-    cargo test --package holdfast-core --release --test loom_account &&
+    cargo test --package holdfast-core --release --lib --test loom_account &&
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
       cargo test --package holdfast-shm --release --test loom_block
 }

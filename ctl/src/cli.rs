@@ -1,6 +1,7 @@
 //! Arguments of the command line, each with an example in its help.
 
 pub(crate) mod assert;
+pub(crate) mod deadlock;
 pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
@@ -10,6 +11,7 @@ mod set;
 use crate::plan::PlanArguments;
 use assert::AssertArguments;
 use clap::{Args, Parser, Subcommand};
+use deadlock::DeadlockArguments;
 pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
 use lint::LintArguments;
@@ -97,6 +99,20 @@ pub(crate) enum Command {
     /// Example: holdfast assert --lossless all --headroom-max 80 --drops wred=100 --idle
     #[command(verbatim_doc_comment)]
     Assert(AssertArguments),
+    /// Find deadlocks over several switches: cycles of pauses in which nothing can move any more.
+    ///
+    /// Each switch says which PGs are in XOFF, which paused queues hold their frames, and whose
+    /// address those pauses came from. From that follows who waits for whom. A cycle is named if
+    /// none of its frames has moved for the detection time; one that still moves is no deadlock. A
+    /// chain without a cycle is shown with its end: a host that pauses, or a switch that is
+    /// missing here.
+    ///
+    /// Exit codes: 0 none, 1 a deadlock was found, 2 wrong usage, 3 none was found, but a switch
+    /// didn't answer.
+    ///
+    /// Example: holdfast deadlock leaf1 leaf2 /run/holdfast/spine.sock
+    #[command(verbatim_doc_comment)]
+    Deadlock(DeadlockArguments),
     /// See what works on this machine, what is degraded and what is missing; asks no switch.
     ///
     /// Looks at kernel, rights, limits, memory and cores; with --switch at its netdevs too. Nothing

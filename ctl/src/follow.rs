@@ -74,7 +74,8 @@ fn kinds(arguments: &TraceArguments) -> (Vec<EventKind>, Vec<EventKind>) {
     }
     let mut kinds = record.clone();
     if arguments.edges || kinds.is_empty() {
-        kinds.extend([EventKind::Edge, EventKind::RxBacklog, EventKind::Storm]);
+        let edges = [EventKind::Edge, EventKind::RxBacklog, EventKind::Storm, EventKind::Deadlock];
+        kinds.extend(edges);
     }
     (kinds, record)
 }
@@ -127,6 +128,11 @@ fn line(event: &Event) -> String {
         Event::Storm { time_ns, port, queues, begins } => {
             let what = if *begins { "begins" } else { "is over" };
             format!("{} storm {what}, queues {}", stamp(*time_ns, port), list(queues))
+        }
+        Event::Deadlock { time_ns, port, pg, waits_for, begins } => {
+            let what = if *begins { "suspected" } else { "resolved" };
+            let stamp = stamp(*time_ns, port);
+            format!("{stamp} deadlock {what}, pg {pg}: frames held at {}", waits_for.join(", "))
         }
         Event::PfcOut { time_ns, port, priorities, quanta } => {
             format!("{} PFC out {}", stamp(*time_ns, port), times(priorities, quanta))

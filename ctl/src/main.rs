@@ -8,6 +8,7 @@ mod assert;
 mod change;
 mod cli;
 mod connect;
+mod deadlock;
 mod doctor;
 mod events;
 mod exchange;
@@ -78,6 +79,9 @@ enum CommandError {
     /// A profile was written, but not with all that was asked of it.
     #[error("{0}")]
     Partly(exchange::Refusal),
+    /// Of several switches, some didn't answer.
+    #[error("not all switches were asked: {0}")]
+    NotAsked(String),
     /// The output can't be written.
     #[error("the output can't be written: {0}")]
     Output(#[from] io::Error),
@@ -91,7 +95,7 @@ impl CommandError {
             Self::Document(_) | Self::Partly(_) | Self::Plan(_) => 1,
             Self::File { .. } | Self::Found(_) | Self::Output(_) | Self::NoReport { .. } => 1,
             Self::NoSwitch(NotTheOnly::Several { .. }) | Self::Usage(_) => 2,
-            Self::NoSwitch(NotTheOnly::None { .. }) | Self::Client(_) => 3,
+            Self::NoSwitch(NotTheOnly::None { .. }) | Self::Client(_) | Self::NotAsked(_) => 3,
         }
     }
 }
@@ -143,6 +147,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Set(what) => change::set(&target, what),
         Command::Fdb(what) => change::fdb(&target, what),
         Command::Assert(arguments) => assert::assert(&target, &arguments),
+        Command::Deadlock(arguments) => deadlock::deadlock(&target, &arguments),
         Command::Doctor { switch, all } => doctor::doctor(&target, switch.as_deref(), all),
         Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),

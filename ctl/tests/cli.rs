@@ -12,6 +12,9 @@ use std::process::{Command, Output};
 use std::sync::mpsc;
 use tempfile::TempDir;
 
+#[path = "cli/deadlock.rs"]
+mod deadlock;
+
 /// A switch that knows the examples of the API's documentation.
 struct ExampleSwitch {
     folder: TempDir,

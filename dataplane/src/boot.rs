@@ -15,6 +15,7 @@ use crossbeam::channel::{bounded, unbounded};
 use holdfast_api::switch_doc;
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
+use holdfast_core::deadlock::stuck::StuckCells;
 use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::mmu::Mmu;
@@ -279,6 +280,7 @@ fn assemble(
             fdb,
             copies: Copies::new(memory.chunks()),
             probe: Probe::default(),
+            stuck: StuckCells::default(),
         }),
         frames: (spec.total.0 + spec.flood_limit) as usize,
         stats: (0..workers).map(|_| Arc::default()).collect(),

@@ -5,7 +5,7 @@ use crate::host::lossless_frames;
 use crate::mailbox::{Doorbell, Mailbox};
 use crate::publication::Publication;
 use holdfast_core::durations::Durations;
-use holdfast_core::ids::{PerPort, PortId, QueueId, QueueSet, MAX_PORTS};
+use holdfast_core::ids::{PerPort, PgId, PortId, QueueId, QueueSet, MAX_PORTS};
 use holdfast_core::io::PortIo;
 use holdfast_core::port::Port;
 use holdfast_core::units::{Nanos, Time};
@@ -73,6 +73,16 @@ pub struct PortLosses {
     pub last_stormed: AtomicU64,
     /// When that was detected, by the clock of `Worker::step`.
     pub last_storm_ns: AtomicU64,
+    /// Suspected deadlocks, all PGs together.
+    pub suspicions: AtomicU64,
+    /// The PGs that are suspected now, one bit each.
+    pub suspected: AtomicU64,
+    /// Those that were suspected last, whether they still are or not.
+    pub last_suspected: AtomicU64,
+    /// When, by the clock of `Worker::step`.
+    pub last_suspicion_ns: AtomicU64,
+    /// The ports whose queues held the frames of these, one bit each.
+    pub waited_for: AtomicU64,
 }
 
 impl PortLosses {
@@ -203,6 +213,7 @@ impl WorkerThread {
                 told.overrun.store(counters.receive_overrun, Ordering::Relaxed);
                 told.violations.store(counters.lossless_violations, Ordering::Relaxed);
                 tell_storms(told, port);
+                tell_suspicions(told, port);
             }
             self.count_lossless(id);
         }
@@ -300,6 +311,30 @@ fn tell_storms<P>(told: &PortLosses, port: &Port<P>) {
     told.last_stormed.store(u64::from(last.1 .0), Ordering::Relaxed);
     told.stormed.store(u64::from(stormed.0), Ordering::Relaxed);
     told.storms.store(storms, Ordering::Relaxed);
+}
+
+/// Leaves what the control thread tells of a port's suspected deadlocks.
+fn tell_suspicions<P>(told: &PortLosses, port: &Port<P>) {
+    let all = PgId::all().map(|pg| (1u64 << pg.number(), port.suspicion(pg)));
+    let (mut total, mut suspected) = (0, 0);
+    let (mut at, mut last, mut waited_for) = (0, 0, 0);
+    for (bit, suspicion) in all {
+        total += suspicion.suspected();
+        suspected |= if suspicion.since().is_some() { bit } else { 0 };
+        let Some(Time(when)) = suspicion.last_suspected() else { continue };
+        if when > at {
+            (at, last, waited_for) = (when, 0, 0);
+        }
+        if when == at {
+            last |= bit;
+            waited_for |= suspicion.waits_for().0;
+        }
+    }
+    told.last_suspicion_ns.store(at, Ordering::Relaxed);
+    told.last_suspected.store(last, Ordering::Relaxed);
+    told.waited_for.store(waited_for, Ordering::Relaxed);
+    told.suspected.store(suspected, Ordering::Relaxed);
+    told.suspicions.store(total, Ordering::Relaxed);
 }
 
 /// All workers' threads. Dropping it ends them in order: they drain, close their ports and are

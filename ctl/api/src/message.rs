@@ -16,6 +16,7 @@ mod host;
 mod journal;
 mod port;
 mod profile;
+mod waits;
 
 pub use account::{
     BufferReply, EcnReply, EcnStatus, EgressUse, IngressUse, PgReply, PgStatus, PgThresholds,
@@ -39,6 +40,7 @@ pub use profile::{
     service_name, ApplyReply, HeadroomNeed, NeedView, PgView, PoolView, ProfilePort, ProfileReply,
     QueueView, WatchdogView,
 };
+pub use waits::{WaitsHold, WaitsPg, WaitsPort, WaitsQueue, WaitsReply};
 
 /// The version of the protocol; a request of another is refused (SPEC 11).
 pub const VERSION: u64 = 1;

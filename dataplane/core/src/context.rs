@@ -1,6 +1,7 @@
 //! What every stage of a worker's step works with: shared accounts, memory, hand-over, trace.
 
 use crate::copies::Copies;
+use crate::deadlock::stuck::StuckCells;
 use crate::drop::DropReason;
 use crate::fdb::Fdb;
 use crate::frame::{Charge, Descriptor, Frame};
@@ -25,6 +26,8 @@ pub struct Shared {
     pub copies: Copies,
     /// The frame that is being timed.
     pub probe: Probe,
+    /// What stands in queues that are paused for long.
+    pub stuck: StuckCells,
 }
 
 /// XOFF and XON edges of one PG, as far as this worker won them.
@@ -144,15 +147,21 @@ impl<M: FramePool> Context<M> {
         with_edges!(self, admit, port, pg, len)
     }
 
-    /// Gives a receipt's cells back (SPEC 3.4).
+    /// Wakes the owner of a port if that is another worker.
     #[inline]
-    pub(crate) fn release(&mut self, charge: Charge) {
-        if self.slots.of(charge.port()).is_none() {
-            // The frame goes home to that worker, which may sleep with an empty fill ring.
-            if let Some(owner) = self.topology.owner(charge.port()) {
+    pub(crate) fn wake_owner(&mut self, port: PortId) {
+        if self.slots.of(port).is_none() {
+            if let Some(owner) = self.topology.owner(port) {
                 self.bells.add(owner);
             }
         }
+    }
+
+    /// Gives a receipt's cells back (SPEC 3.4).
+    #[inline]
+    pub(crate) fn release(&mut self, charge: Charge) {
+        // The frame goes home to that worker, which may sleep with an empty fill ring.
+        self.wake_owner(charge.port());
         with_edges!(self, release, charge);
     }
 

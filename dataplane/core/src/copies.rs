@@ -61,6 +61,11 @@ impl Copies {
             .is_some_and(|count| count.fetch_sub(1, Ordering::AcqRel) == 1)
     }
 
+    /// Who holds the frame now: its copies, and the ingress until it lets go.
+    pub fn holders(&self, chunk: u32) -> u32 {
+        self.counts.get(chunk as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
     /// Copies under way now.
     pub fn under_way(&self) -> u32 {
         self.under_way.load(Ordering::Relaxed)

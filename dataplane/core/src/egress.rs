@@ -1,6 +1,7 @@
 //! The way out: join a queue; then gate, schedule, shape, mark, transmit, and release.
 
 use crate::context::Context;
+use crate::deadlock::standstill;
 use crate::drop::DropReason;
 use crate::frame::{is_timed, Descriptor};
 use crate::ids::{PerQueue, QueueId, QueueSet};
@@ -295,6 +296,7 @@ pub(crate) fn flush_queue<P: PortIo>(
     id: QueueId,
     reason: DropReason,
 ) {
+    standstill::let_go(port, context, id);
     let cell = context.profile.cell();
     while let Some(frame) = port.queues[id].fifo.pop_front() {
         let cells = frame.len().to_cells(cell);

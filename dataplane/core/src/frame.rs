@@ -183,6 +183,13 @@ impl Descriptor {
         Self(self.0 | 1 << TIMED_AT)
     }
 
+    /// The account that it is charged to, without taking the frame out.
+    #[inline]
+    pub const fn account(&self) -> (PortId, PgId) {
+        let ingress = PortId::from_bits((self.0 >> INGRESS_AT) as u8);
+        (ingress, PgId::from_bits((self.0 >> PG_AT) as u8))
+    }
+
     /// The egress port, without taking the frame out.
     #[inline]
     pub const fn egress(&self) -> PortId {
@@ -200,8 +207,7 @@ impl Descriptor {
     pub const fn unpack(self, cell: CellSize) -> Frame {
         let w = self.0;
         let len = self.len();
-        let ingress = PortId::from_bits((w >> INGRESS_AT) as u8);
-        let pg = PgId::from_bits((w >> PG_AT) as u8);
+        let (ingress, pg) = self.account();
         Frame {
             handle: FrameHandle::own(w as u32),
             charge: Charge::new(ingress, pg, len.to_cells(cell)),

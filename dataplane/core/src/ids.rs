@@ -163,6 +163,12 @@ impl<T> PerPort<T> {
     }
 }
 
+impl<T: Default> Default for PerPort<T> {
+    fn default() -> Self {
+        Self::from_fn(|_| T::default())
+    }
+}
+
 impl<T> Index<PortId> for PerPort<T> {
     type Output = T;
     #[inline]

@@ -14,8 +14,8 @@ use crate::profile::{PortSpec, Profile};
 use crate::topology::PortSet;
 use crate::trace::{EventKind, TraceMask};
 use crate::units::{Cells, FrameLen};
-use holdfast_wire::ethernet::{is_mac_control, ETHERTYPE_MAC_CONTROL};
-use holdfast_wire::{parse, parse_mac_control, MacControl};
+use holdfast_wire::ethernet::{is_mac_control, source_address, ETHERTYPE_MAC_CONTROL};
+use holdfast_wire::{parse, parse_mac_control, MacAddr, MacControl};
 use way::{find_way, Before, Glance, Verdict, Way};
 
 mod way;
@@ -158,16 +158,25 @@ fn mac_control_first<P: PortIo>(
 ) {
     for Received { handle, .. } in received {
         if context.pool.read(handle, is_mac_control) {
-            let control = context.pool.read(handle, parse_mac_control);
-            mac_control(port, context, &control);
+            let read = |bytes: &[u8]| (parse_mac_control(bytes), source_address(bytes));
+            let (control, source) = context.pool.read(handle, read);
+            mac_control(port, context, &control, source);
         }
     }
 }
 
 #[cold]
-fn mac_control<P: PortIo, M>(port: &mut Port<P>, context: &mut Context<M>, control: &MacControl) {
+fn mac_control<P: PortIo, M>(
+    port: &mut Port<P>,
+    context: &mut Context<M>,
+    control: &MacControl,
+    source: Option<MacAddr>,
+) {
     let arrived = port.io.clock().max(context.now);
     port.receiver.receive(control, arrived);
+    if let (MacControl::Pfc { .. } | MacControl::Pause { .. }, Some(source)) = (control, source) {
+        port.receiver.note_source(source);
+    }
     if let MacControl::Pfc { enable, quanta } = control {
         if context.trace.wants(TraceMask::PFC) {
             let kind = EventKind::PfcIn { enable: PrioritySet(*enable), quanta: *quanta };

@@ -9,6 +9,7 @@ pub mod classify;
 pub mod context;
 pub mod copies;
 pub mod counters;
+pub mod deadlock;
 pub mod down;
 pub mod drop;
 pub mod durations;

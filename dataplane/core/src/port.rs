@@ -1,9 +1,11 @@
 //! One port as its owner sees it: rings, egress queues, schedulers and PFC state machines.
 
 use crate::counters::PortCounters;
+use crate::deadlock::standstill::Standstill;
+use crate::deadlock::PgSuspicion;
 use crate::durations::Durations;
 use crate::frame::Descriptor;
-use crate::ids::{PerQueue, PortId, QueueId, QueueSet};
+use crate::ids::{PerPg, PerQueue, PgId, PortId, QueueId, QueueSet};
 use crate::io::{Losses, PortIo};
 use crate::late::LateFrames;
 use crate::mmu::QueueAccount;
@@ -11,7 +13,7 @@ use crate::pfc::watchdog::QueueWatch;
 use crate::pfc::{PauseReceiver, PauseSender, Peer, PeerWatch};
 use crate::profile::PortSpec;
 use crate::sched::{Pacer, Scheduler, Shaper};
-use crate::units::{Cells, Time};
+use crate::units::{CellSize, Cells, Time};
 use crate::watch::PortWatch;
 use crate::wred::Wred;
 use holdfast_wire::MacAddr;
@@ -28,6 +30,11 @@ impl EgressQueue {
     /// Frames that wait; what is in the TX ring has left the queue but not its account.
     pub fn frames(&self) -> usize {
         self.fifo.len()
+    }
+
+    /// What each of them is charged to, from the head on, with its cells.
+    pub fn charges(&self, cell: CellSize) -> impl Iterator<Item = ((PortId, PgId), Cells)> + '_ {
+        self.fifo.iter().map(move |frame| (frame.account(), frame.len().to_cells(cell)))
     }
 
     /// Cells queued and in the TX ring, with their watermarks.
@@ -66,6 +73,12 @@ pub struct Port<P> {
     /// What its driver had lost when it was asked last.
     pub(crate) losses: Losses,
     pub(crate) watch: PortWatch,
+    /// Its queues that stand.
+    pub(crate) standstill: Standstill,
+    /// Its PGs none of whose frames can move.
+    pub(crate) suspicions: PerPg<PgSuspicion>,
+    /// Whether there is one now.
+    pub(crate) suspected: bool,
 }
 
 impl<P> Port<P> {
@@ -101,6 +114,9 @@ impl<P> Port<P> {
             late,
             losses: Losses::default(),
             watch: PortWatch::default(),
+            standstill: Standstill::default(),
+            suspicions: PerPg::default(),
+            suspected: false,
         }
     }
 
@@ -157,6 +173,17 @@ impl<P> Port<P> {
     /// The watchdog of one of its queues.
     pub fn watchdog(&self, queue: QueueId) -> &QueueWatch {
         self.watch.queue(queue)
+    }
+
+    /// Since when one of its queues has been paused with frames in it and sent none; `None` if it
+    /// isn't so.
+    pub fn stands_since(&self, queue: QueueId) -> Option<Time> {
+        self.standstill.since(queue)
+    }
+
+    /// Whether one of its PGs is suspected of a deadlock (SPEC 8).
+    pub fn suspicion(&self, pg: PgId) -> &PgSuspicion {
+        &self.suspicions[pg]
     }
 
     /// Whether the peer obeys PFC (SPEC 4.3).

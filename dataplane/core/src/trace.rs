@@ -5,6 +5,7 @@
 use crate::drop::DropReason;
 use crate::ids::{PgId, PortId, PrioritySet, QueueId, QueueSet};
 use crate::mmu::Edge;
+use crate::topology::PortSet;
 use crate::units::{Cells, FrameLen, Time};
 
 /// Kinds of events, as bits of the mask that chooses what is recorded.
@@ -12,7 +13,7 @@ use crate::units::{Cells, FrameLen, Time};
 pub struct TraceMask(pub u8);
 
 impl TraceMask {
-    /// XOFF and XON edges, backlog and storms: always recorded.
+    /// XOFF and XON edges, backlog, storms and suspected deadlocks: always recorded.
     pub const EDGES: Self = Self(1);
     /// PFC and PAUSE frames, both directions.
     pub const PFC: Self = Self(2);
@@ -43,6 +44,15 @@ pub enum EventKind {
     RxBacklog(PrioritySet, bool),
     /// A storm of these queues began (`true`) or is over (SPEC 8).
     Storm(QueueSet, bool),
+    /// A PG is suspected of a deadlock, or is no more (SPEC 8).
+    Deadlock {
+        /// The PG.
+        pg: PgId,
+        /// The ports whose paused queues held all of its frames when it was suspected.
+        ports: PortSet,
+        /// Whether the suspicion began.
+        begins: bool,
+    },
     /// A PFC frame went out.
     PfcOut {
         /// The class-enable vector.
@@ -82,7 +92,9 @@ pub enum EventKind {
 impl EventKind {
     const fn mask(&self) -> TraceMask {
         match self {
-            Self::Edge(_) | Self::RxBacklog(..) | Self::Storm(..) => TraceMask::EDGES,
+            Self::Edge(_) | Self::RxBacklog(..) | Self::Storm(..) | Self::Deadlock { .. } => {
+                TraceMask::EDGES
+            }
             Self::PfcOut { .. } | Self::PfcIn { .. } => TraceMask::PFC,
             Self::Mark { .. } => TraceMask::MARKS,
             Self::Drop { .. } => TraceMask::DROPS,

@@ -1,6 +1,7 @@
 //! A worker: its ports, and the step that moves frames through them (DESIGN 4).
 
 use crate::context::{Bells, Context, EdgeCount, Shared, Slots};
+use crate::deadlock::{standstill, suspicion};
 use crate::drop::DropReason;
 use crate::egress;
 use crate::exchange;
@@ -70,6 +71,8 @@ pub struct Worker<P: PortIo> {
     done: Vec<u64>,
     accepting: bool,
     next_sweep: Time,
+    /// A stuck queue has frames that are not counted yet.
+    uncounted: bool,
 }
 
 impl<P: PortIo> Worker<P> {
@@ -101,6 +104,7 @@ impl<P: PortIo> Worker<P> {
             done: Vec::with_capacity(BURST),
             accepting: true,
             next_sweep: Time::default(),
+            uncounted: false,
         }
     }
 
@@ -121,6 +125,7 @@ impl<P: PortIo> Worker<P> {
                 work += self.settle(index, &profile);
             }
         }
+        self.look_for_deadlocks(&profile);
         for port in &mut self.ports {
             work += egress::run(port, &mut self.context, &profile, &mut self.done);
             if let Some(spec) = profile.port(port.id) {
@@ -135,6 +140,21 @@ impl<P: PortIo> Worker<P> {
         }
         let next_deadline = if work == 0 { self.next_deadline(&profile) } else { now };
         Step { work, next_deadline, bells: self.context.bells }
+    }
+
+    /// Before frames leave: queues that stand, and PGs that wait for them (SPEC 8).
+    #[inline]
+    fn look_for_deadlocks(&mut self, profile: &Profile) {
+        self.uncounted = false;
+        for port in &mut self.ports {
+            self.uncounted |= standstill::look(port, &mut self.context, profile);
+        }
+        let none = self.context.shared.stuck.is_empty();
+        for port in &mut self.ports {
+            if !none || port.suspected {
+                suspicion::judge(port, &mut self.context);
+            }
+        }
     }
 
     /// What one worker does for all: cells of shrunk sizes, and stations not seen for long.
@@ -172,13 +192,14 @@ impl<P: PortIo> Worker<P> {
 
     fn next_deadline(&self, profile: &Profile) -> Time {
         let now = self.context.now;
-        let mut next = Time::NEVER;
+        let mut next = if self.uncounted { now } else { Time::NEVER };
         for port in self.ports.iter().filter(|port| port.up) {
             next = next.min(port.sender.deadline());
             if self.context.shared.mmu.xoff_set(port.id) != 0 {
                 next = next.min(now.after(XOFF_RECHECK));
             }
             let Some(spec) = profile.port(port.id) else { continue };
+            next = next.min(port.standstill.deadline(spec));
             if let Some(watchdog) = &spec.watchdog {
                 next = next.min(port.watch.deadline(watchdog));
             }

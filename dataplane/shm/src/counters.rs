@@ -43,6 +43,12 @@ blocks! {
         admitted: Traffic,
         /// Frames refused.
         dropped: DropCounters,
+        /// Times that it was suspected of a deadlock (SPEC 8).
+        deadlocks_suspected: u64,
+        /// Times that this ended.
+        deadlocks_resolved: u64,
+        /// Whether it is suspected now.
+        suspected: bool,
     }
 
     /// One egress queue of a port.

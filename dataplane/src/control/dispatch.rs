@@ -2,7 +2,7 @@
 
 use super::console::{pg_if, queue_if};
 use super::Console;
-use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery};
+use crate::report::{self, Choice, EventQuery, FdbQuery, RingEvents, WatermarkQuery, WorkerWaits};
 use holdfast_api::line::MAX_LINE;
 use holdfast_api::message::{
     By, Call, ErrorBody, ErrorCode, Events, NeedView, Outcome, PgFilter, PongReply, PortFilter,
@@ -107,6 +107,7 @@ impl<P: PortIo + 'static> Console<P> {
                 let workers = self.read(self.port_if(port.as_ref())?)?;
                 reply(&report::watchdog_reply(self.view(&workers), queue))
             }
+            Call::ShowWaits(filter) => self.waits(filter),
             Call::ShowFdb(query) => self.fdb(query),
             Call::ShowHost(filter) => self.show_host(filter),
             Call::Segment(_) => self.published.hand_over().and_then(|(told, _)| reply(&told)),
@@ -162,6 +163,12 @@ impl<P: PortIo + 'static> Console<P> {
         let mut ports = report::ports_reply(self.view(&workers));
         ports.ports.retain(|port| only.as_ref().is_none_or(|only| *only == port.port));
         reply(&ports)
+    }
+
+    fn waits(&self, filter: &PortFilter) -> Answer {
+        let (only, clock) = (self.port_if(filter.port.as_ref())?, self.clock);
+        let workers = self.ask(move |worker| WorkerWaits::take(worker, clock()))?;
+        reply(&report::waits_reply(&self.board, &workers, only, self.now()))
     }
 
     fn fdb(&self, query: &ShowFdb) -> Answer {

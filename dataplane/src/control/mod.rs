@@ -4,8 +4,8 @@
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
 //! workers, [`change`] has them do something, [`witness`] writes into the [`journal`] what there is
-//! to tell, [`published`] is the control thread's part of the counters segment, [`host`] looks at
-//! the machine below, [`ports`] answers the keeper of ports.
+//! to tell, [`suspicions`] those of deadlocks, [`published`] is the control thread's part of the
+//! counters segment, [`host`] looks at the machine below, [`ports`] answers the keeper of ports.
 
 mod apply;
 mod change;
@@ -18,6 +18,7 @@ mod listener;
 mod ports;
 mod published;
 mod server;
+mod suspicions;
 mod witness;
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod journal;
 mod late;
 mod ports;
 mod segment;
+mod waits;
 
 /// A running switch in memory with its control socket.
 struct Desk {

@@ -1,8 +1,9 @@
-//! What the control thread notices by itself and writes into the journal: links, losses, silent
-//! workers. It looks before each call and once a second, and only at what others have left for it:
-//! a channel of the link watcher, and words that each worker keeps up to date anyway.
+//! What the control thread notices by itself and writes into the journal: links, losses, storms,
+//! silent workers. It looks before each call and once a second, and only at what others have left
+//! for it: a channel of the link watcher, and words that each worker keeps up to date anyway.
 
 use super::journal::{Journal, Moment};
+use super::suspicions::ToldSuspicions;
 use super::Console;
 use crate::mailbox::{WorkerSilent, PATIENCE};
 use crate::worker_thread::PortLosses;
@@ -86,6 +87,8 @@ pub(crate) struct Witness {
     losses: Vec<[Told; 2]>,
     /// Storms by port: how many were told, and of which queues.
     storms: Vec<(u64, QueueSet)>,
+    /// Suspected deadlocks by port.
+    pub(super) suspicions: Vec<ToldSuspicions>,
     /// A worker that didn't answer the call that is being answered.
     silent: Cell<Option<WorkerSilent>>,
     /// Entries of silent workers.
@@ -96,8 +99,8 @@ impl Witness {
     /// Nothing has happened yet; `links` is where the link watcher tells.
     pub(crate) fn new(links: Receiver<LinkNews>) -> Self {
         let (silent, silences) = (Cell::new(None), Throttle::new());
-        let (losses, storms) = (Vec::new(), Vec::new());
-        Self { journal: Journal::new(), links, losses, storms, silent, silences }
+        let (losses, storms, suspicions) = (Vec::new(), Vec::new(), Vec::new());
+        Self { journal: Journal::new(), links, losses, storms, suspicions, silent, silences }
     }
 
     pub(super) const fn journal(&self) -> &Journal {
@@ -118,7 +121,10 @@ impl Witness {
 
 impl<P: PortIo + 'static> Console<P> {
     pub(super) fn record(&mut self, what: Occurrence) {
-        let at = Moment::now(self.now());
+        self.record_at(Moment::now(self.now()), what);
+    }
+
+    pub(super) fn record_at(&mut self, at: Moment, what: Occurrence) {
         self.witness.journal.record(at, what);
     }
 
@@ -142,6 +148,7 @@ impl<P: PortIo + 'static> Console<P> {
         self.notice_links();
         self.notice_losses();
         self.notice_storms();
+        self.notice_suspicions();
         self.notice_lossless();
     }
 
@@ -228,7 +235,7 @@ impl<P: PortIo + 'static> Console<P> {
     }
 
     /// What a port's owner has left for us.
-    fn lost(&self, port: PortId, pick: fn(&PortLosses) -> &AtomicU64) -> u64 {
+    pub(super) fn lost(&self, port: PortId, pick: fn(&PortLosses) -> &AtomicU64) -> u64 {
         let words = self.board.threads.iter().map(|(stats, _)| pick(&stats.losses[port]));
         words.map(|word| word.load(Ordering::Relaxed)).sum()
     }

@@ -60,7 +60,7 @@ pub(super) fn fill_port<P: PortIo>(
 fn pg_block<P>(mmu: &Mmu, profile: &Profile, port: &Port<P>, pg: PgId) -> PgBlock {
     let now = mmu.pg(profile, port.id(), pg);
     let peak = mmu.watermarks(port.id(), pg, View::Persistent);
-    let counters = &port.counters().pgs[pg];
+    let (counters, suspicion) = (&port.counters().pgs[pg], port.suspicion(pg));
     PgBlock {
         occupancy: [now.guaranteed, now.service, now.headroom].map(count),
         watermark: [peak.guaranteed, peak.service, peak.headroom].map(count),
@@ -71,6 +71,9 @@ fn pg_block<P>(mmu: &Mmu, profile: &Profile, port: &Port<P>, pg: PgId) -> PgBloc
         headroom: profile.port(port.id()).map_or(0, |spec| count(spec.pgs[pg].headroom)),
         admitted: counters.admitted,
         dropped: counters.dropped,
+        deadlocks_suspected: suspicion.suspected(),
+        deadlocks_resolved: suspicion.resolved(),
+        suspected: suspicion.since().is_some(),
     }
 }
 

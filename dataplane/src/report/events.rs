@@ -135,6 +135,7 @@ const fn kind_of(kind: &EventKind) -> ApiKind {
         EventKind::Edge(_) => ApiKind::Edge,
         EventKind::RxBacklog(..) => ApiKind::RxBacklog,
         EventKind::Storm(..) => ApiKind::Storm,
+        EventKind::Deadlock { .. } => ApiKind::Deadlock,
         EventKind::PfcOut { .. } => ApiKind::PfcOut,
         EventKind::PfcIn { .. } => ApiKind::PfcIn,
         EventKind::Mark { .. } => ApiKind::Mark,
@@ -157,6 +158,10 @@ fn api_event(board: &Board, event: &Event) -> ApiEvent {
         EventKind::Storm(queues, begins) => {
             let queues = queues.iter().map(|queue| queue.number()).collect();
             ApiEvent::Storm { time_ns, port, queues, begins }
+        }
+        EventKind::Deadlock { pg, ports, begins } => {
+            let waits_for = ports.iter().map(|port| board.port_name(port)).collect();
+            ApiEvent::Deadlock { time_ns, port, pg: pg.number(), waits_for, begins }
         }
         EventKind::PfcOut { enable, quanta } => {
             ApiEvent::PfcOut { time_ns, port, priorities: numbers(enable), quanta }
@@ -196,10 +201,13 @@ fn api_edge(time_ns: u64, port: String, edge: &Edge) -> ApiEvent {
     }
 }
 
+/// The kinds that are always recorded.
+const ALWAYS: [ApiKind; 4] = [ApiKind::Edge, ApiKind::RxBacklog, ApiKind::Storm, ApiKind::Deadlock];
+
 /// The kinds that a mask records.
 fn kinds_of(mask: TraceMask) -> Vec<ApiKind> {
     let masks = [
-        (TraceMask::EDGES, &[ApiKind::Edge, ApiKind::RxBacklog, ApiKind::Storm][..]),
+        (TraceMask::EDGES, &ALWAYS[..]),
         (TraceMask::PFC, &[ApiKind::PfcOut, ApiKind::PfcIn]),
         (TraceMask::MARKS, &[ApiKind::Mark]),
         (TraceMask::DROPS, &[ApiKind::Drop]),
@@ -210,7 +218,7 @@ fn kinds_of(mask: TraceMask) -> Vec<ApiKind> {
 /// The mask that records these kinds; edges always.
 pub(crate) fn mask_of(kinds: &[ApiKind]) -> TraceMask {
     kinds.iter().fold(TraceMask::EDGES, |mask, kind| match kind {
-        ApiKind::Edge | ApiKind::RxBacklog | ApiKind::Storm => mask,
+        ApiKind::Edge | ApiKind::RxBacklog | ApiKind::Storm | ApiKind::Deadlock => mask,
         ApiKind::PfcOut | ApiKind::PfcIn => mask.with(TraceMask::PFC),
         ApiKind::Mark => mask.with(TraceMask::MARKS),
         ApiKind::Drop => mask.with(TraceMask::DROPS),

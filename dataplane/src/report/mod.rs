@@ -17,6 +17,7 @@ mod reading;
 mod ring_reading;
 mod stations;
 mod storms;
+mod waits;
 mod watermarks;
 
 #[cfg(test)]
@@ -34,4 +35,5 @@ pub(crate) use reading::{PortReading, QueueReading, WorkerReading};
 pub(crate) use ring_reading::{live_rings, PortFacts, RingReading};
 pub(crate) use stations::{fdb_reply, FdbQuery};
 pub(crate) use storms::watchdog_reply;
+pub(crate) use waits::{waits_reply, WorkerWaits};
 pub(crate) use watermarks::{watermark_reply, Choice, WatermarkQuery};

@@ -269,6 +269,11 @@ fn split_header(frame: &[u8]) -> Option<(MacAddr, MacAddr, u16)> {
     Some((MacAddr(*dst), MacAddr(*src), u16::from_be_bytes(*rest.first_chunk::<2>()?)))
 }
 
+/// The source address of a frame; `None` for a runt.
+pub fn source_address(frame: &[u8]) -> Option<MacAddr> {
+    split_header(frame).map(|(_, source, _)| source)
+}
+
 /// Counts whole tags, at most [`MAX_TAGS`]: (count, first tag, EtherType behind the last one).
 pub(crate) fn walk_tags(frame: &[u8], first: u16) -> (u8, Option<Tag>, u16) {
     let (mut count, mut outer, mut ethertype) = (0u8, None, first);

@@ -75,6 +75,8 @@ calls! {
     ShowBuffer(ShowBuffer) => Reads "show_buffer",
     /// Storms of the queues that a watchdog watches -> [`super::WatchdogReply`].
     ShowWatchdog(QueueFilter) => Reads "show_watchdog",
+    /// PGs in XOFF and the queues that hold their frames -> [`super::WaitsReply`].
+    ShowWaits(PortFilter) => Reads "show_waits",
     /// A page of the forwarding database -> [`super::FdbReply`].
     ShowFdb(ShowFdb) => Reads "show_fdb",
     /// The profile in force, in cells -> [`super::ProfileReply`].

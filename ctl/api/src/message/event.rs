@@ -12,6 +12,8 @@ pub enum EventKind {
     RxBacklog,
     /// A storm began or is over (SPEC 8); always recorded.
     Storm,
+    /// A PG is suspected of a deadlock, or is no more (SPEC 8); always recorded.
+    Deadlock,
     /// A PFC frame sent.
     PfcOut,
     /// A PFC frame received.
@@ -95,6 +97,19 @@ pub enum Event {
         /// Whether it began.
         begins: bool,
     },
+    /// A PG is suspected of a deadlock, or is no more (SPEC 8).
+    Deadlock {
+        /// When.
+        time_ns: u64,
+        /// The port.
+        port: String,
+        /// The PG.
+        pg: u8,
+        /// The ports whose paused queues held all of its frames when it was suspected.
+        waits_for: Vec<String>,
+        /// Whether the suspicion began.
+        begins: bool,
+    },
     /// A PFC frame sent.
     PfcOut {
         /// When.
@@ -154,6 +169,7 @@ impl Event {
             Self::Edge { .. } => EventKind::Edge,
             Self::RxBacklog { .. } => EventKind::RxBacklog,
             Self::Storm { .. } => EventKind::Storm,
+            Self::Deadlock { .. } => EventKind::Deadlock,
             Self::PfcOut { .. } => EventKind::PfcOut,
             Self::PfcIn { .. } => EventKind::PfcIn,
             Self::Mark { .. } => EventKind::Mark,

@@ -293,6 +293,24 @@ pub enum Occurrence {
         /// The queues that go on.
         queues: Vec<u8>,
     },
+    /// PGs are suspected of a deadlock: none of their frames can move (SPEC 8).
+    DeadlockSuspected {
+        /// The port.
+        port: String,
+        /// Its PGs.
+        pgs: Vec<u8>,
+        /// The ports whose paused queues hold their frames.
+        waits_for: Vec<String>,
+        /// Suspicions of this port since the start.
+        total: u64,
+    },
+    /// They aren't any more: a queue that held their frames has moved, or they have left XOFF.
+    DeadlockResolved {
+        /// The port.
+        port: String,
+        /// The PGs.
+        pgs: Vec<u8>,
+    },
     /// A worker didn't answer in time; the call failed.
     WorkerSilent {
         /// Which one.
@@ -312,6 +330,7 @@ impl Occurrence {
             | Self::ReceiveOverrun { .. }
             | Self::LosslessViolation { .. }
             | Self::StormBegan { .. }
+            | Self::DeadlockSuspected { .. }
             | Self::WorkerSilent { .. } => Severity::Error,
             Self::ProfileApplied { not_kept: Some(_), .. }
             | Self::LastGood { .. }
@@ -342,6 +361,8 @@ impl Occurrence {
             | Self::ReceiveOverrun { port, .. }
             | Self::StormBegan { port, .. }
             | Self::StormEnded { port, .. }
+            | Self::DeadlockSuspected { port, .. }
+            | Self::DeadlockResolved { port, .. }
             | Self::LosslessViolation { port, .. } => format!("port {port}"),
             Self::LinkNewsLost { port } => {
                 port.as_ref().map_or_else(|| "ports".to_owned(), |port| format!("port {port}"))
@@ -409,6 +430,12 @@ impl Occurrence {
                 format!("its peer pauses without end: storm of queues {queues:?}; {total} in all")
             }
             Self::StormEnded { queues, .. } => format!("the storm of queues {queues:?} is over"),
+            Self::DeadlockSuspected { pgs, waits_for, total, .. } => format!(
+                "suspected deadlock: no frame of PGs {pgs:?} can move, all are in paused queues of \
+                 {}; {total} in all; ask holdfast deadlock",
+                waits_for.join(", ")
+            ),
+            Self::DeadlockResolved { pgs, .. } => format!("frames of PGs {pgs:?} move again"),
             Self::WorkerSilent { waited_ns, left_out, .. } => {
                 let ms = waited_ns / 1_000_000;
                 format!("didn't answer within {ms} ms{}", also(*left_out))

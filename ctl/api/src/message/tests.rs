@@ -29,6 +29,7 @@ fn check_reply(call: &Call, ok: &Value) {
         Call::ShowEcn(_) => same::<EcnReply>(ok),
         Call::ShowBuffer(_) => same::<BufferReply>(ok),
         Call::ShowWatchdog(_) => same::<WatchdogReply>(ok),
+        Call::ShowWaits(_) => same::<WaitsReply>(ok),
         Call::ShowFdb(_) => same::<FdbReply>(ok),
         Call::ShowProfile(_) => same::<ProfileReply>(ok),
         Call::ShowHost(_) => same::<HostReply>(ok),

@@ -37,6 +37,31 @@ pub(super) fn add(families: &mut Families, snapshot: &Snapshot) {
             families.count(&labels, pg.dropped.get(reason));
         }
     });
+    deadlocks(families, snapshot);
+}
+
+/// A family of one series a PG: the end of its name, its help, its value.
+type Family = (&'static str, &'static str, fn(&PgBlock) -> u64);
+
+/// Suspected deadlocks.
+const DEADLOCKS: [Family; 2] = [
+    ("suspected_total", "Times that no frame of the PG could move.", |pg| pg.deadlocks_suspected),
+    ("resolved_total", "Times that this ended.", |pg| pg.deadlocks_resolved),
+];
+
+fn deadlocks(families: &mut Families, snapshot: &Snapshot) {
+    let add = |value: fn(&PgBlock) -> u64, families: &mut Families| {
+        each(snapshot, |port, number, pg| {
+            families.count(&[("port", port), ("pg", number)], value(pg));
+        });
+    };
+    for (name, help, value) in DEADLOCKS {
+        families.counter(&format!("holdfast_deadlocks_{name}"), help);
+        add(value, families);
+    }
+    let name = "holdfast_deadlock_suspected";
+    families.gauge(name, "Whether the PG is in XOFF and all its frames are in paused queues.");
+    add(|pg| u64::from(pg.suspected), families);
 }
 
 fn each<'a>(snapshot: &'a Snapshot, mut with: impl FnMut(&'a str, &str, &'a PgBlock)) {

@@ -242,6 +242,23 @@ fn storms_are_counted_and_shown_while_they_last() {
     assert_eq!(of("stormed"), 1.0);
 }
 
+#[test]
+fn suspected_deadlocks_are_counted_and_shown_while_they_last() {
+    let mut switch = Switch::new(0);
+    switch.name(&[Some("h1")]);
+    let mut port = PortBlock::default();
+    let pg = &mut port.pgs[PgId::new(3).unwrap()];
+    (pg.deadlocks_suspected, pg.deadlocks_resolved, pg.suspected) = (3, 2, true);
+    switch.ports[0].publish(&port);
+    let page = switch.page(true, SECOND);
+    let samples = samples(&page);
+    let of = |name: &str, pg: u8| {
+        samples[format!("holdfast_{name}{{port=\"h1\",pg=\"{pg}\"}}").as_str()]
+    };
+    assert_eq!((of("deadlocks_suspected_total", 3), of("deadlocks_resolved_total", 3)), (3.0, 2.0));
+    assert_eq!((of("deadlock_suspected", 3), of("deadlock_suspected", 0)), (1.0, 0.0));
+}
+
 /// Fault 36: labels are identities; a name of any characters is escaped; what is gone vanishes.
 #[test]
 fn ports_come_and_go_and_leave_no_series_behind() {

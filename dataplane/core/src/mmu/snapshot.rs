@@ -65,6 +65,11 @@ impl Mmu {
         }
     }
 
+    /// Cells that a PG holds, all segments together.
+    pub fn held(&self, port: PortId, pg: PgId) -> Cells {
+        self.account(port, pg).word.load().segments().total()
+    }
+
     /// A Service pool of the ingress view.
     pub fn pool(&self, profile: &Profile, pool: PoolId) -> PoolSnapshot {
         pool_snapshot(&self.pools[pool.index() % POOLS], profile.pool_size(pool))

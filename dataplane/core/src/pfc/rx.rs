@@ -5,6 +5,7 @@ use crate::ids::{PerPriority, Priority, PrioritySet, QueueSet};
 use crate::profile::{ClassMaps, PfcSpec};
 use crate::units::{BitRate, Nanos, Quanta, Time};
 use holdfast_wire::mac_control::{InvalidKind, MacControl};
+use holdfast_wire::MacAddr;
 
 /// The receiving side of one port's PFC. Owned by the port's worker.
 ///
@@ -24,6 +25,8 @@ pub struct PauseReceiver {
     meters: PerPriority<PauseMeter>,
     /// When the last pause of each priority was received.
     heard: PerPriority<Time>,
+    /// The source address of the last PFC or PAUSE frame.
+    source: Option<MacAddr>,
     not_enabled: PerPriority<u64>,
     invalid: [u64; InvalidKind::COUNT],
     link_frames: u64,
@@ -43,6 +46,7 @@ impl PauseReceiver {
             counts: PerPriority::default(),
             meters: PerPriority::default(),
             heard: PerPriority::default(),
+            source: None,
             not_enabled: PerPriority::default(),
             invalid: [0; InvalidKind::COUNT],
             link_frames: 0,
@@ -66,6 +70,18 @@ impl PauseReceiver {
             }
             MacControl::Invalid(kind) => self.invalid[kind.index()] += 1,
         }
+    }
+
+    /// Notes the source address of a frame that [`receive`](Self::receive) was given; some hosts
+    /// leave it zero.
+    pub fn note_source(&mut self, source: MacAddr) {
+        self.source = Some(source);
+    }
+
+    /// The source address of the last PFC or PAUSE frame since the link came up: the port of the
+    /// switch or host at the other end.
+    pub const fn source(&self) -> Option<MacAddr> {
+        self.source
     }
 
     fn pause(&mut self, priority: Priority, quanta: Quanta, now: Time) {
@@ -187,6 +203,7 @@ impl PauseReceiver {
         Priority::all().for_each(|priority| self.end(priority, now));
         self.link_until = Time::default();
         self.latest = Time::default();
+        self.source = None;
     }
 
     /// Frames received for `priority` by kind, obeyed or not.

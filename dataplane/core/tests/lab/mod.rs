@@ -3,6 +3,7 @@
 
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
+use holdfast_core::deadlock::stuck::StuckCells;
 use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::*;
 use holdfast_core::memory::{memory_port, MemoryPool, MemoryPort, Wire};
@@ -158,6 +159,7 @@ impl Lab {
             fdb: Fdb::new(1024, Nanos(300_000_000_000), 7),
             copies: Copies::new(chunks * workers as u32),
             probe: Probe::default(),
+            stuck: StuckCells::default(),
         });
         let frames = (profile.spec().total.0 + profile.spec().flood_limit) as usize;
         let mut wires = Vec::new();

@@ -226,3 +226,37 @@ fn storms_are_told_with_their_time_and_their_end() {
     assert_eq!(seen, [begun(2), ended]);
     assert_eq!(since(client, next).0, []);
 }
+
+/// A suspected deadlock names its PGs and the ports it waits for.
+#[test]
+fn suspicions_are_told_with_the_ports_they_wait_for() {
+    let desk = Desk::new(1, 3);
+    let client = &mut desk.client();
+    let cursor = events(client, None).next;
+    let words = &desk.stats[0].losses[PortId::from_bits(1)];
+    let at = lab::clock().0;
+    let tell = |total, suspected, at| {
+        words.last_suspected.store(1 << 3 | 1 << 4, Ordering::Relaxed);
+        words.last_suspicion_ns.store(at, Ordering::Relaxed);
+        words.waited_for.store(0b101, Ordering::Relaxed);
+        words.suspected.store(suspected, Ordering::Relaxed);
+        words.suspicions.store(total, Ordering::Relaxed);
+    };
+    let begun = |total| Occurrence::DeadlockSuspected {
+        port: "p1".to_owned(),
+        pgs: vec![3, 4],
+        waits_for: vec!["p0".to_owned(), "p2".to_owned()],
+        total,
+    };
+    let ended = |pgs| Occurrence::DeadlockResolved { port: "p1".to_owned(), pgs };
+    tell(2, 1 << 3 | 1 << 4, at);
+    let reply = events(client, Some(cursor));
+    assert_eq!((&reply.entries[0].what, reply.entries[0].time_ns), (&begun(2), at));
+    tell(2, 1 << 3, at);
+    let (seen, next) = since(client, reply.next);
+    assert_eq!(seen, [ended(vec![4])]);
+    tell(4, 0, at + 1);
+    let (seen, next) = since(client, next);
+    assert_eq!(seen, [begun(4), ended(vec![3, 4])]);
+    assert_eq!(since(client, next).0, []);
+}

@@ -41,3 +41,20 @@ fn a_clear_says_of_what() {
     assert_eq!(clear(None, None), "all cleared by pid 7 uid 0 gid 0");
     assert_eq!(clear(Some("h1"), Some(3)), "of port h1 pg 3 cleared by pid 7 uid 0 gid 0");
 }
+
+#[test]
+fn a_suspicion_names_the_ports_it_waits_for() {
+    let suspected = Occurrence::DeadlockSuspected {
+        port: "in".to_owned(),
+        pgs: vec![3],
+        waits_for: vec!["out".to_owned(), "h2".to_owned()],
+        total: 2,
+    };
+    assert_eq!(suspected.severity(), Severity::Error);
+    assert_eq!(suspected.subject(), "port in");
+    let text = "suspected deadlock: no frame of PGs [3] can move, all are in paused queues of \
+                out, h2; 2 in all; ask holdfast deadlock";
+    assert_eq!(suspected.text(), text);
+    let resolved = Occurrence::DeadlockResolved { port: "in".to_owned(), pgs: vec![3] };
+    assert_eq!((resolved.severity(), resolved.subject().as_str()), (Severity::Info, "port in"));
+}
