@@ -58,6 +58,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::WatermarkClear(filter) => self.clear_watermarks(filter),
             Call::PortHold(name) => self.hold(&name.port, true),
             Call::PortRelease(name) => self.hold(&name.port, false),
+            Call::Preflight(call) => self.preflight(call),
             Call::FdbAdd(entry) => self.fdb_add(entry),
             Call::FdbDel(entry) => self.fdb_del(entry),
             Call::Apply(apply) => self.apply(apply),

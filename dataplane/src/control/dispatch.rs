@@ -132,6 +132,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::WatermarkClear(_)
             | Call::PortHold(_)
             | Call::PortRelease(_)
+            | Call::Preflight(_)
             | Call::Apply(_)
             | Call::SetPg(_)
             | Call::SetWred(_)

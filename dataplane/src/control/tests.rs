@@ -24,6 +24,7 @@ mod clients;
 mod host;
 mod journal;
 mod late;
+mod preflight;
 mod segment;
 
 /// A running switch in memory with its control socket.

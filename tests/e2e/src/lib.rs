@@ -2,10 +2,13 @@
 #![forbid(unsafe_code)]
 
 pub mod binaries;
+pub mod cable;
 pub mod endpoint;
 pub mod error;
 pub mod frames;
 pub mod lab;
+pub mod long;
+pub mod lossless;
 pub mod netns;
 pub mod process;
 pub mod tshark;

@@ -107,7 +107,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Makes the veth of one port. A link between switches is made by the end that comes first.
+    /// Makes the veth of one port. A link between ports is made by the end that comes first.
     fn wire(
         &mut self,
         prefix: &str,
@@ -126,7 +126,9 @@ impl Lab {
                 connect([near, far], mtu)?;
                 self.hosts.insert(name, host);
             }
-            Peer::Port { switch: other, port: other_port } if switch < other.as_str() => {
+            Peer::Port { switch: other, port: other_port }
+                if (switch, port.name.as_str()) < (other.as_str(), other_port.as_str()) =>
+            {
                 let netns = in_map(&self.switch_netns, "switch", switch)?;
                 let near = VethEnd { netns, ifname: &port.name, mac };
                 let netns = in_map(&self.switch_netns, "switch", other)?;
