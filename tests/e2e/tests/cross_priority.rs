@@ -11,10 +11,17 @@ use serde_json::{json, Value};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
+/// A lossy class beside those that are looked at.
+const REFERENCE: u8 = 0;
 const MAC_CONTROL: [&str; 2] = ["--ethertype", "0x8808"];
 
-fn flow(class: u8, qp: u16) -> String {
-    format!("dscp={},priority={class},qp={qp},size=1024,rate=40M", 8 * class)
+/// A worker that is late pauses all lossless classes (SPEC 4.3), and that is not what is looked at:
+/// it may be late by most of its RX ring.
+const LATE_WORKER: &str = "[port.h1.pfc]\nrx_backlog_mark = 1536\n\n\
+                           [port.h2.pfc]\nrx_backlog_mark = 1536\n";
+
+fn flow(class: u8, qp: u16, rate: &str) -> String {
+    format!("dscp={},priority={class},qp={qp},size=1024,rate={rate}", 8 * class)
 }
 
 /// Frames of the blocked class that come after its pause all the same: they use Headroom.
@@ -24,13 +31,14 @@ fn under_way_of(from: u8, class: u8) -> Vec<Vec<u8>> {
     (0..20).map(frame).collect()
 }
 
-/// A and B send the blocked class and others to C, which pauses the blocked one without end. Rates
-/// are those of the reported plan: 4 % of the port for each class of each sender.
+/// A and B send the blocked class and others to C, which pauses the blocked one without end.
 fn only_the_blocked_class_is_paused(blocked: u8, free: &[u8], workers: u32) -> TestResult {
     let lossless = [&[blocked], free].concat();
-    let plan = LabPlan::star(3)
-        .each(|switch| switch.profile(ProfilePlan::classes(&lossless)).workers(workers));
+    let profile = ProfilePlan::classes(&lossless).with(LATE_WORKER);
+    let plan = LabPlan::star(3).each(|switch| switch.profile(profile.clone()).workers(workers));
     let seconds = slice_or("3", "10");
+    // Of the reported plan where there are its two classes.
+    let rate = if free.len() == 1 { "40M" } else { "10M" };
     in_lab(&plan, |lab| {
         let captures = [lab.capture("h1", &MAC_CONTROL)?, lab.capture("h2", &MAC_CONTROL)?];
         let receiver = lab.endpoint("h3", &["receive"])?;
@@ -40,7 +48,8 @@ fn only_the_blocked_class_is_paused(blocked: u8, free: &[u8], workers: u32) -> T
         let mut senders = Vec::new();
         for (number, host) in ["h1", "h2"].into_iter().enumerate() {
             let qp = |class: u8| 0x100 * (number as u16 + 1) + u16::from(class);
-            let flows: Vec<_> = lossless.iter().map(|class| flow(*class, qp(*class))).collect();
+            let classes = lossless.iter().chain([&REFERENCE]);
+            let flows: Vec<_> = classes.map(|class| flow(*class, qp(*class), rate)).collect();
             let flows: Vec<_> = flows.iter().map(String::as_str).collect();
             senders.push(lab.send(host, "h3", &flows, &["--seconds", "120", "--speed", "1G"])?);
         }
@@ -81,7 +90,7 @@ fn only_the_blocked_class_is_paused(blocked: u8, free: &[u8], workers: u32) -> T
 }
 
 /// The blocked class was paused and lost nothing; the others were never paused, and each sent as
-/// much as any other of them: with the same rate, within 1 %.
+/// much as the reference, within 1 %.
 fn assert_held_alone(
     lab: &mut Lab,
     port: &str,
@@ -94,9 +103,8 @@ fn assert_held_alone(
         let flow = flows.iter().find(|flow| of(flow) == Some(class.into()));
         flow.and_then(|flow| flow["sent"].as_u64()).unwrap_or_default()
     };
-    // At 40 Mb/s for as long as the sender ran, by its own clock.
-    let duration = report["duration_ns"].as_u64().unwrap_or_default();
-    let due = duration / 1_000 * 40 / 8 / (1_024 + 24);
+    // A class that nothing can pause, with the same rate: what the machine lets the sender send.
+    let due = sent(REFERENCE);
     for class in free {
         let sent = sent(*class);
         assert!(sent.abs_diff(due) * 100 <= due, "class {class}: {sent} frames, due {due}");
@@ -119,11 +127,11 @@ fn class_4_blocked_and_class_3_free_two_workers() -> TestResult {
     only_the_blocked_class_is_paused(4, &[3], 2)
 }
 
-/// Any class of eight against any other seven: a slice of one, all of them in full length.
+/// Any class of seven against the six others: a slice of one, all of them in full length.
 #[test]
-fn any_class_of_eight_blocked_and_seven_free() -> TestResult {
-    for blocked in slice_or(0..1, 0..8) {
-        let free: Vec<u8> = (0..8).filter(|class| *class != blocked).collect();
+fn any_class_of_seven_blocked_and_six_free() -> TestResult {
+    for blocked in slice_or(1..2, 1..8) {
+        let free: Vec<u8> = (1..8).filter(|class| *class != blocked).collect();
         only_the_blocked_class_is_paused(blocked, &free, 2)?;
     }
     Ok(())
@@ -139,7 +147,7 @@ fn a_minimum_rate_pauses_no_class_that_has_room() -> TestResult {
         let plan = LabPlan::star(3).each(|switch| switch.profile(profile.clone()));
         in_lab(&plan, |lab| {
             let receiver = lab.endpoint("h3", &["receive"])?;
-            let flows = [flow(3, 0x13), flow(4, 0x14)];
+            let flows = [flow(3, 0x13, "40M"), flow(4, 0x14, "40M")];
             let flows: Vec<_> = flows.iter().map(String::as_str).collect();
             let more = ["--seconds", "2", "--speed", "1G"];
             let senders = [
