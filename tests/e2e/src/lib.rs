@@ -13,6 +13,7 @@ pub mod netns;
 pub mod process;
 pub mod tshark;
 pub mod wait;
+pub mod waits;
 
 pub use endpoint::{Captured, Endpoint};
 pub use error::LabError;
