@@ -144,8 +144,8 @@ fn a_late_single_pause_is_no_storm() {
     }
 }
 
-/// Polls that come up to 350 ms late while pauses cover 60 % of the time: what waited in the RX ring
-/// meanwhile is heard at once.
+/// Polls that come up to 350 ms late while pauses cover 60 % of the time: what waited in the RX
+/// ring meanwhile is heard at once.
 #[test]
 fn a_slow_poll_makes_no_storm() {
     let (detect, restore, events) = case("slow_poll");

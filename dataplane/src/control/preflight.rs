@@ -1,5 +1,5 @@
-//! `preflight`: frames out of a port that pause nobody and are counted wherever a switch receives them,
-//! to see whether MAC control passes (SPEC 9, preflight).
+//! `preflight`: frames out of a port that pause nobody and are counted wherever a switch receives
+//! them, to see whether MAC control passes (SPEC 9).
 
 use super::dispatch::{reply, Answer};
 use super::Console;

@@ -1,5 +1,5 @@
-//! How long the machine let the switch's workers wait for a core: whoever claims something "while the
-//! worker runs" has to know whether it did.
+//! How long the machine let the switch's workers wait for a core: whoever claims something "while
+//! the worker runs" has to know whether it did.
 
 use crate::{Lab, LabError};
 use holdfast_api::message::{Call, HostReply, PortFilter};

@@ -1,5 +1,5 @@
-//! Two ordinary hosts with what Linux sets up by itself (fault 22): TCP and UDP of their kernels pass,
-//! with good checksums on the wire. [`in_lab`] checks that what bring-up changed is put back.
+//! Two ordinary hosts with what Linux sets up by itself (fault 22): TCP and UDP of their kernels
+//! pass, with good checksums on the wire. [`in_lab`] checks that what bring-up changed is put back.
 
 use holdfast_e2e::frames::host_mac;
 use holdfast_e2e::long::slice_or;

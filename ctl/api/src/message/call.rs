@@ -236,8 +236,8 @@ pub struct PortName {
 /// Most frames of one [`Preflight`].
 pub const MAX_PREFLIGHT: u8 = 8;
 
-/// What the frames of a [`Preflight`] are. Each is counted at a port of a switch that receives it, by
-/// what it is, and pauses nobody.
+/// What the frames of a [`Preflight`] are. Each is counted at a port of a switch that receives it,
+/// by what it is, and pauses nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PreflightKind {
