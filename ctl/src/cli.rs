@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod lint;
 mod port;
+pub(crate) mod preflight;
 mod set;
 
 use crate::plan::PlanArguments;
@@ -16,6 +17,7 @@ pub(crate) use events::EventsArguments;
 use exchange::{ExportArguments, ImportArguments};
 use lint::LintArguments;
 use port::PortAddArguments;
+use preflight::PreflightArguments;
 pub(crate) use set::{Set, SetPgArguments, SetWredArguments};
 use std::path::PathBuf;
 
@@ -130,6 +132,29 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// See whether PFC frames get through a port's NIC both ways: many NICs keep them.
+    ///
+    /// With --peer, two ports of one switch that are joined by a cable: three frames of each of
+    /// four kinds go each way, and none of them pauses anybody. Refused while the ports carry
+    /// traffic. Without --peer nothing is sent: whether the peer obeyed, and whether PFC came.
+    ///
+    ///   link            no MAC control        arrives: the two are joined
+    ///   unknown_opcode  type 0x8808           arrives: the type passes
+    ///   empty_vector    PFC, no priority      arrives: PFC passes
+    ///   resume          PFC, time 0, a priority without PFC
+    ///                                         arrives: PFC passes that a NIC could act upon
+    ///
+    /// What of this is lost is swallowed on TX at the one end or filtered on RX at the other. Which
+    /// of the two is told where something else shows it: PFC that came from elsewhere, a peer that
+    /// obeyed, or a driver that is known for it (deploy/NICS.md).
+    ///
+    /// Exit codes: 0 works both ways, 1 it doesn't, or nothing shows that it does, 2 wrong usage,
+    /// 3 switch unreachable.
+    ///
+    /// Example: holdfast preflight p1 --peer p2
+    /// Example: holdfast preflight p1 --wait 10
+    #[command(verbatim_doc_comment)]
+    Preflight(PreflightArguments),
     /// Show the switch's journal: who changed what, links that went, frames that were lost.
     ///
     /// With --json one entry a line. The journal keeps the last 1024 entries since the start.

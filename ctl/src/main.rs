@@ -17,6 +17,7 @@ mod layout;
 mod lint;
 mod man;
 mod plan;
+mod preflight;
 mod run;
 mod show;
 
@@ -149,6 +150,7 @@ fn dispatch(cli: Cli) -> Result<(), CommandError> {
         Command::Assert(arguments) => assert::assert(&target, &arguments),
         Command::Deadlock(arguments) => deadlock::deadlock(&target, &arguments),
         Command::Doctor { switch, all } => doctor::doctor(&target, switch.as_deref(), all),
+        Command::Preflight(arguments) => preflight::preflight(&target, &arguments),
         Command::Events(arguments) => events::events(&target, &arguments),
         Command::Trace(arguments) => follow::trace(&target, &arguments),
         Command::Plan(arguments) => plan::plan(&target, &arguments),

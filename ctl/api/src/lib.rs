@@ -9,6 +9,7 @@ pub mod last_good;
 pub mod line;
 pub mod log_lines;
 pub mod message;
+pub mod nics;
 pub mod place;
 pub mod profile_doc;
 pub mod switch_doc;

@@ -25,7 +25,8 @@ pub use account::{
 };
 pub use call::{
     Apply, Call, Effect, Events, FdbAdd, FdbDel, PgFilter, Ping, PortAdd, PortFilter, PortName,
-    QueueFilter, Segment, SetPg, SetWred, ShowBuffer, ShowFdb, ShowProfile, Trace, WatermarkFilter,
+    Preflight, PreflightKind, QueueFilter, Segment, SetPg, SetWred, ShowBuffer, ShowFdb,
+    ShowProfile, Trace, WatermarkFilter, MAX_PREFLIGHT,
 };
 pub use event::{Edge, Event, EventKind, TraceReply};
 pub use forward::{FdbEntry, FdbKind, FdbReply};
@@ -34,7 +35,7 @@ pub use journal::{By, DownReason, EventsReply, JournalEntry, Occurrence, Severit
 pub use port::{
     drop_counts, ClassMapsView, ClassifyReply, ClassifyStatus, Done, DropCounts, Histogram,
     HistogramBucket, Peer, PfcDirection, PfcPort, PfcPriority, PfcReply, PongReply, PortState,
-    PortStatus, PortsReply, SegmentReply, SetReply, WorkerStatus, XdpMode,
+    PortStatus, PortsReply, PreflightReply, SegmentReply, SetReply, WorkerStatus, XdpMode,
 };
 pub use profile::{
     service_name, ApplyReply, HeadroomNeed, NeedView, PgView, PoolView, ProfilePort, ProfileReply,

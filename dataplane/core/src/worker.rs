@@ -18,6 +18,7 @@ use crate::topology::Topology;
 use crate::trace::{Trace, TraceMask};
 use crate::units::{Nanos, Time};
 use crate::watch;
+use holdfast_wire::mac_control::FRAME_LEN;
 use std::sync::Arc;
 
 /// A PG in XOFF may be let go because others released, and nobody rings for that: a sleeping
@@ -276,6 +277,18 @@ impl<P: PortIo> Worker<P> {
         let Some(port) = self.port_mut(port) else { return false };
         port.held = hold;
         true
+    }
+
+    /// Sends a frame of ours out of a port as PFC goes out: from the reserved slots, ahead of data
+    /// and past the shaper. For a look at the way that MAC control takes (SPEC 9, preflight).
+    /// `None` if this worker doesn't own the port, `false` if the link is down or no slot is free.
+    pub fn send_control(&mut self, port: PortId, bytes: &[u8; FRAME_LEN]) -> Option<bool> {
+        let port = self.port_mut(port)?;
+        if !port.up || !port.io.transmit_control(bytes) {
+            return Some(false);
+        }
+        port.io.kick();
+        Some(true)
     }
 
     /// Ports whose link went up or down: going down, what waits is dropped, its stations are

@@ -60,6 +60,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::PortRelease(name) => self.hold(&name.port, false),
             Call::PortAdd(add) => self.port_add(add),
             Call::PortRemove(name) => self.port_remove(&name.port),
+            Call::Preflight(call) => self.preflight(call),
             Call::FdbAdd(entry) => self.fdb_add(entry),
             Call::FdbDel(entry) => self.fdb_del(entry),
             Call::Apply(apply) => self.apply(apply),

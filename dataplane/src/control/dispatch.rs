@@ -135,6 +135,7 @@ impl<P: PortIo + 'static> Console<P> {
             | Call::PortRelease(_)
             | Call::PortAdd(_)
             | Call::PortRemove(_)
+            | Call::Preflight(_)
             | Call::Apply(_)
             | Call::SetPg(_)
             | Call::SetWred(_)

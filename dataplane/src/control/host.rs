@@ -3,10 +3,11 @@
 
 use super::dispatch::{reply, Answer};
 use super::Console;
-use crate::doctor::drivers::{has_a_wire, may_swallow_pfc};
+use crate::doctor::drivers::has_a_wire;
 use crate::host::{scheduling, LastLossless, Looker, Netdev, Scheduling};
 use crate::report::PortFacts;
 use holdfast_api::message::{HostNetdev, HostPeer, HostPort, HostReply, HostWorker, PortFilter};
+use holdfast_api::nics::may_keep_mac_control;
 use holdfast_core::ids::{PortId, WorkerId};
 use holdfast_core::io::PortIo;
 use holdfast_core::units::Time;
@@ -97,7 +98,7 @@ fn netdev(inspection: Inspection) -> HostNetdev {
     let Inspection { driver, offloads, channels, megabits, peer } = inspection;
     let speed = megabits.filter(|_| has_a_wire(&driver));
     HostNetdev {
-        may_keep_pfc: may_swallow_pfc(&driver),
+        may_keep_pfc: may_keep_mac_control(&driver),
         offloads,
         channels,
         link_bits_per_second: speed.map(|megabits| u64::from(megabits) * 1_000_000),

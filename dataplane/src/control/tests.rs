@@ -26,6 +26,7 @@ mod host;
 mod journal;
 mod late;
 mod ports;
+mod preflight;
 mod segment;
 mod waits;
 

@@ -28,9 +28,6 @@ const NATIVE: [&str; 12] = [
     "hv_netvsc",
     "vmxnet3",
 ];
-/// Drivers of NICs whose firmware may keep MAC control frames to itself, either way: they have to
-/// be tried.
-const SWALLOW_MAC_CONTROL: [&str; 3] = ["i40e", "ice", "ixgbe"];
 /// Drivers that report a speed where there is no wire: a constant.
 const NO_WIRE: [&str; 3] = ["veth", "tun", "dummy"];
 
@@ -43,11 +40,6 @@ pub(super) fn support(driver: &str) -> Support {
     } else {
         Support::Unknown
     }
-}
-
-/// Whether its NICs may swallow or filter frames of type 0x8808, so PFC doesn't get through.
-pub(crate) fn may_swallow_pfc(driver: &str) -> bool {
-    SWALLOW_MAC_CONTROL.contains(&driver)
 }
 
 /// Whether the speed that it reports is that of a wire (SPEC 1: a veth has none of its own).

@@ -1,11 +1,12 @@
 //! The netdevs of a switch file: what bring-up would find, do, and miss. All of a port is judged
 //! from one [`Survey`]; the netdev is asked once.
 
-use super::drivers::{may_swallow_pfc, support, Support};
+use super::drivers::{support, Support};
 use super::judge::{Kernel, FRAGMENTS};
 use crate::config::Config;
 use crate::opening::LONGEST_MTU;
 use holdfast_api::doctor::{Condition, Health};
+use holdfast_api::nics::known;
 use holdfast_api::switch_doc::PortDoc;
 use holdfast_xsk::{look, survey, Netns, Survey, SurveyedPeer, ONE_PAGE_MTU};
 
@@ -145,13 +146,13 @@ fn offloads(id: String, seen: &Survey) -> Condition {
 }
 
 fn pfc(id: String, seen: &Survey) -> Option<Condition> {
+    let nic = known(&seen.driver).filter(|nic| nic.is_doubtful())?;
+    let (sends, receives) = (nic.sends.name(), nic.receives.name());
     let name = named(&seen.driver);
-    may_swallow_pfc(&seen.driver).then(|| {
-        let what = format!("NICs of {name} may keep PFC frames to themselves");
-        let why = "without PFC frames both ways nothing is lossless on this port";
-        let fix = "look for 0x8808 at the peer while the switch pauses it, and at `show pfc`";
-        Condition::new(id, Health::Degraded, what, why).fix(fix)
-    })
+    let what = format!("PFC frames on NICs of {name}: sent {sends}, received {receives}");
+    let why = format!("without PFC frames both ways nothing is lossless here; {}", nic.note);
+    let fix = "try it: holdfast preflight PORT --peer PORT2 (deploy/NICS.md)";
+    Some(Condition::new(id, Health::Degraded, what, why).fix(fix))
 }
 
 fn peer(id: String, seen: &Survey) -> Option<Condition> {

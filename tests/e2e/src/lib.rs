@@ -2,14 +2,18 @@
 #![forbid(unsafe_code)]
 
 pub mod binaries;
+pub mod cable;
 pub mod endpoint;
 pub mod error;
 pub mod frames;
 pub mod lab;
+pub mod long;
+pub mod lossless;
 pub mod netns;
 pub mod process;
 pub mod tshark;
 pub mod wait;
+pub mod waits;
 
 pub use endpoint::{Captured, Endpoint};
 pub use error::LabError;

@@ -43,7 +43,8 @@ pub fn decode(
     let path = folder.join("decode.pcap");
     write_pcap(frames, &path)?;
     let mut command = Command::new("tshark");
-    command.arg("-r").arg(&path).args(["-o", "udp.check_checksum:TRUE"]);
+    command.arg("-r").arg(&path);
+    command.args(["-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]);
     command.args(["-T", "fields", "-E", "separator=/t"]);
     fields.iter().for_each(|field| {
         command.args(["-e", field]);

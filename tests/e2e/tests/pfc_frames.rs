@@ -146,3 +146,53 @@ fn a_pause_is_cut_short_by_time_zero() -> TestResult {
         Ok(())
     })
 }
+
+/// Fault S18: PFC frames, sent and received, count as PFC and as nothing else: not as frames of the
+/// port, of a class, of a PG or queue, and not as drops; also where they are invalid.
+#[test]
+fn pfc_counts_as_pfc_and_nothing_else() -> TestResult {
+    in_lab(&LabPlan::star(2), |lab| {
+        let daemon = lab.daemon("sw", &[])?;
+        // Resumes of every priority, so that nothing waits; and an empty vector.
+        let frames: Vec<_> =
+            (0..8).map(|n| pfc(1, 1 << n, &[0; 8])).chain([pfc(1, 0, &[9; 8])]).collect();
+        lab.inject_repeatedly("h1", &frames, 20)?;
+        let switch = lab.switch("sw")?;
+        let heard = wait_for("they aren't counted", SOON, || {
+            let heard = switch.pfc("h1")?;
+            Ok((heard.invalid.get("empty_vector") == Some(&20)).then_some(heard))
+        })?;
+        assert!(heard.priorities.iter().all(|priority| priority.received.xon == 20), "{heard:?}");
+        // And sent: h2 pauses nobody, so the switch is made to pause h1.
+        switch.hold("h2")?;
+        let before = lab.send("h1", "h2", &["dscp=26,size=1086,rate=200M,count=1000"], &[])?;
+        let switch = lab.switch("sw")?;
+        wait_for("h1 isn't paused", SOON, || Ok(switch.pg("h1", 3)?.xoff.then_some(())))?;
+        switch.release("h2")?;
+        assert_eq!(before.report(SOON)?["sent"], 1000);
+        let switch = lab.switch("sw")?;
+        wait_for("not all leaves", SOON, || {
+            Ok((switch.port("h2")?.tx_frames == 1000).then_some(()))
+        })?;
+        let sent = switch.pfc("h1")?.priorities[3].transmitted;
+        assert!(sent.xoff > 0 && sent.xon > 0, "{sent:?}");
+        let port = switch.port("h1")?;
+        assert_eq!((port.rx_frames, port.tx_frames), (1000, 0), "{port:?}");
+        assert_eq!(port.drops.values().sum::<u64>(), 0, "{port:?}");
+        let frames: u64 = (0..8).map(|pg| switch.pg("h1", pg).map_or(0, |pg| pg.rx_frames)).sum();
+        assert_eq!(frames, 1000);
+        // Published every 10 ms.
+        let series =
+            |direction: &str| format!("holdfast_port_{direction}_frames_total{{port=\"h1\"}}");
+        let metrics = wait_for("the metrics don't say so", SOON, || {
+            let metrics = daemon.metrics()?;
+            Ok((metrics[&series("received")] == 1000.0).then_some(metrics))
+        })?;
+        assert_eq!(metrics[&series("transmitted")], 0.0);
+        let dropped = "holdfast_port_dropped_frames_total{port=\"h1\"";
+        let reasons: Vec<_> =
+            metrics.iter().filter(|(name, _)| name.starts_with(dropped)).collect();
+        assert!(reasons.len() > 10 && reasons.iter().all(|(_, frames)| **frames == 0.0));
+        Ok(())
+    })
+}

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod core_purity;
+pub mod covered_rows;
 pub mod dependency_direction;
 pub mod dependency_pins;
 pub mod file_length;

@@ -1,8 +1,8 @@
 //! Every rule over this repository.
 
 use holdfast_tidy::{
-    core_purity, dependency_direction, dependency_pins, file_length, function_length, line_length,
-    machine_paths, names, test_index, unfinished, unsafe_code, Finding, Tree,
+    core_purity, covered_rows, dependency_direction, dependency_pins, file_length, function_length,
+    line_length, machine_paths, names, test_index, unfinished, unsafe_code, Finding, Tree,
 };
 use std::path::Path;
 
@@ -73,4 +73,9 @@ fn no_machine_is_named() {
 #[test]
 fn the_index_names_tests_that_exist() {
     holds(test_index::check);
+}
+
+#[test]
+fn every_row_of_faults_has_a_test() {
+    holds(covered_rows::check);
 }

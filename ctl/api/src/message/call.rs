@@ -99,6 +99,9 @@ calls! {
     PortAdd(PortAdd) => Changes "port_add",
     /// Ends a port of the running switch -> [`super::Done`].
     PortRemove(PortName) => Changes "port_remove",
+    /// Sends frames that change nothing at whoever gets them, to see whether MAC control passes
+    /// -> [`super::PreflightReply`].
+    Preflight(Preflight) => Changes "preflight",
     /// Puts a whole profile into force, or says what it would change -> [`super::ApplyReply`].
     Apply(Apply) => Changes "apply",
     /// Changes thresholds of a PG in the running profile -> [`super::SetReply`].
@@ -294,6 +297,43 @@ impl From<&PortAdd> for PortDoc {
             host_gate: HostGate::default(),
         }
     }
+}
+
+/// Most frames of one [`Preflight`].
+pub const MAX_PREFLIGHT: u8 = 8;
+
+/// What the frames of a [`Preflight`] are. Each is counted at a port of a switch that receives it,
+/// by what it is, and pauses nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PreflightKind {
+    /// No MAC control: EtherType 0x88B5 (for experiments) to 01-80-C2-00-00-0E, which no bridge
+    /// forwards. Counted as a drop `reserved_group`. Shows that there is a link.
+    Link,
+    /// MAC control with an opcode that nobody uses: counted as invalid, `unknown_opcode`. Shows
+    /// that the EtherType 0x8808 passes.
+    UnknownOpcode,
+    /// PFC that names no priority: counted as invalid, `empty_vector`. Shows that PFC passes
+    /// whatever looks at address, type and opcode.
+    EmptyVector,
+    /// PFC with time 0 for one priority without PFC: counted as an XON of it. Shows that PFC
+    /// passes that a NIC would act upon by itself.
+    Resume,
+}
+
+/// Frames to send out of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preflight {
+    /// The port.
+    pub port: String,
+    /// What they are.
+    pub kind: PreflightKind,
+    /// How many, 1 to [`MAX_PREFLIGHT`].
+    pub frames: u8,
+    /// The priority of `resume`; one on which this port has no PFC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 /// A profile to put into force: all of it or nothing.

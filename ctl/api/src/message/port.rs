@@ -17,6 +17,13 @@ pub fn drop_counts(counters: &DropCounters) -> DropCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {}
 
+/// The answer to `preflight`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreflightReply {
+    /// Frames that the port's ring took.
+    pub sent: u8,
+}
+
 /// The answer to `set_pg` and `set_wred`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetReply {

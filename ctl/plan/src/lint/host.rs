@@ -134,7 +134,7 @@ fn kept_pfc(port: &PortView<'_>, netdev: &HostNetdev, found: &mut Vec<LintFindin
         return;
     }
     let message = "NICs of this driver may keep PFC frames to themselves, sent or received";
-    let fix = "look for 0x8808 at the peer while the switch pauses it, and at `show pfc`";
+    let fix = "try it: holdfast preflight PORT --peer PORT2 (deploy/NICS.md)";
     let finding = Finding::new(port.key("driver"), message, fix);
     let finding = finding.numbers(&netdev.driver, "a driver that lets 0x8808 pass");
     found.push(note(port, Id::H06, Severity::Warning, finding));

@@ -112,7 +112,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Makes the veth of one port. A link between switches is made by the end that comes first.
+    /// Makes the veth of one port. A link between ports is made by the end that comes first.
     fn wire(
         &mut self,
         prefix: &str,
@@ -131,7 +131,9 @@ impl Lab {
                 connect([near, far], mtu)?;
                 self.hosts.insert(name, host);
             }
-            Peer::Port { switch: other, port: other_port } if switch < other.as_str() => {
+            Peer::Port { switch: other, port: other_port }
+                if (switch, port.name.as_str()) < (other.as_str(), other_port.as_str()) =>
+            {
                 let netns = in_map(&self.switch_netns, "switch", switch)?;
                 let near = VethEnd { netns, ifname: &port.name, mac };
                 let netns = in_map(&self.switch_netns, "switch", other)?;
@@ -327,7 +329,24 @@ impl Lab {
         self.replay(host, frames, &["--repeat", &times.to_string()])
     }
 
+    /// Sends frames from a host over and over, as fast as it can, until the endpoint is stopped.
+    ///
+    /// # Errors
+    /// As [`Self::inject`].
+    pub fn flood(&mut self, host: &str, frames: &[Vec<u8>]) -> Result<Endpoint, LabError> {
+        self.start_replay(host, frames, &["--repeat", "0"])
+    }
+
     fn replay(&mut self, host: &str, frames: &[Vec<u8>], more: &[&str]) -> Result<(), LabError> {
+        self.start_replay(host, frames, more)?.report(REPLAY).map(|_| ())
+    }
+
+    fn start_replay(
+        &mut self,
+        host: &str,
+        frames: &[Vec<u8>],
+        more: &[&str],
+    ) -> Result<Endpoint, LabError> {
         let path = self.folder.path().join(format!("{host}-{}.hex", self.started + 1));
         let mut text = String::new();
         for frame in frames {
@@ -337,7 +356,7 @@ impl Lab {
         fs::write(&path, text).map_err(|source| LabError::File { path: path.clone(), source })?;
         let path = path.to_string_lossy().into_owned();
         let arguments = [&["replay", "--hex", &path], more].concat();
-        self.endpoint(host, &arguments)?.report(REPLAY).map(|_| ())
+        self.endpoint(host, &arguments)
     }
 
     /// Prints the end of each switch's log.

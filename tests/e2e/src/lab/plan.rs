@@ -46,6 +46,8 @@ impl LabPlan {
 #[derive(Clone, Debug)]
 pub struct ProfilePlan {
     name: String,
+    /// The text, if it is none that is shipped.
+    text: Option<String>,
     more: String,
     /// Whether Headroom is held to the profile's formula.
     held: bool,
@@ -54,7 +56,33 @@ pub struct ProfilePlan {
 impl ProfilePlan {
     /// `deploy/profiles/NAME.toml` as it is shipped.
     pub fn shipped(name: &str) -> Self {
-        Self { name: name.to_owned(), more: String::new(), held: true }
+        Self { name: name.to_owned(), text: None, more: String::new(), held: true }
+    }
+
+    /// Eight classes: DSCP 8n..8n+7 is CoS n, PG n, queue n and priority n. Those named are
+    /// lossless, with the levels of `veth-lab-1g`.
+    pub fn classes(lossless: &[u8]) -> Self {
+        let each = |entry: fn(u8) -> String| (0..8).map(entry).collect::<Vec<_>>().join(", ");
+        let mut text = format!(
+            "name = \"classes\"\n\n[buffer]\ntotal = \"auto\"\n\n[[pool]]\nname = \"lossless\"\n\
+             size = 16384\n\n[[pool]]\nname = \"lossy\"\nsize = 4096\n\n[maps]\n\
+             base = \"ac5p\"\ndscp_to_cos = {{ {} }}\ncos_to_pg = {{ {same} }}\n\
+             cos_to_queue = {{ {same} }}\n\n[pfc]\npause_quanta = 32768\n\
+             rx_backlog_mark = 256\n\n",
+            each(|n| format!("\"{}..{}\" = {n}", 8 * n, 8 * n + 7)),
+            same = each(|n| format!("{n} = {n}")),
+        );
+        for n in 0..8 {
+            text += &match lossless.contains(&n) {
+                true => format!(
+                    "[pg.{n}]\nlossless = true\nguaranteed = 36\nheadroom = 3072\nalpha = 0\n\
+                     xoff = 4096\nxon = 1024\n\n"
+                ),
+                false => format!("[pg.{n}]\nlossless = false\nalpha = 0\n\n"),
+            };
+            text += &format!("[queue.{n}]\nweight = 15\n\n");
+        }
+        Self { name: "classes".to_owned(), text: Some(text), more: String::new(), held: true }
     }
 
     /// Without its formula: Headroom may be as small as a test wants it.
@@ -76,8 +104,11 @@ impl ProfilePlan {
     pub(crate) fn write(&self, switch: &str, folder: &Path) -> Result<PathBuf, LabError> {
         let profiles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/profiles");
         let shipped = profiles.join(format!("{}.toml", self.name));
-        let text = fs::read_to_string(&shipped)
-            .map_err(|source| LabError::File { path: shipped.clone(), source })?;
+        let text = match &self.text {
+            Some(text) => text.clone(),
+            None => fs::read_to_string(&shipped)
+                .map_err(|source| LabError::File { path: shipped.clone(), source })?,
+        };
         let text = match text.split_once("[formula]") {
             Some((head, formula)) if !self.held => {
                 // Its section ends at the next one.
@@ -226,7 +257,7 @@ impl SwitchPlan {
 pub enum Peer {
     /// Host number n, counted from 1: `hN`.
     Host(u8),
-    /// A port of another switch of the lab, which in turn names this one.
+    /// A port of a switch of the lab, also of the same one, which in turn names this one.
     Port {
         /// The switch.
         switch: String,
@@ -256,7 +287,7 @@ impl PortPlan {
         Self::new(&host_name(n), Peer::Host(n))
     }
 
-    /// A port to a port of another switch, 1G.
+    /// A port to another port, 1G.
     pub fn link(name: &str, switch: &str, port: &str) -> Self {
         Self::new(name, Peer::Port { switch: switch.to_owned(), port: port.to_owned() })
     }
