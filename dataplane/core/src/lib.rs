@@ -12,6 +12,10 @@ pub mod counters;
 pub mod drop;
 pub mod durations;
 pub mod egress;
+#[cfg(not(loom))]
+mod explorer;
+#[cfg(loom)]
+pub mod explorer;
 pub mod fdb;
 pub mod frame;
 pub mod ids;
@@ -28,6 +32,7 @@ pub mod probe;
 pub mod profile;
 pub mod ring;
 pub mod sched;
+pub mod sleep;
 pub mod sync;
 pub mod topology;
 pub mod trace;
