@@ -21,6 +21,10 @@ esac
 
 cd "$(dirname "$0")/.."
 PATH="${HOME:?}/.cargo/bin:$PATH"
+command -v c++ >/dev/null || {
+  echo "fuzz: libFuzzer needs a C++ compiler: deploy/install.sh --tests" >&2
+  exit 2
+}
 target=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$target
 
@@ -31,10 +35,11 @@ mapfile -t targets < <("$runner" --list)
 
 # What cargo-fuzz passes, but for the address sanitizer: that needs a nightly compiler, and the
 # code under test has no `unsafe`. `--target` keeps the flags away from build scripts.
-flags=(-Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing)
+flags=(-Cpasses=sancov-module)
 for flag in level=4 inline-8bit-counters pc-table trace-compares; do
   flags+=("-Cllvm-args=-sanitizer-coverage-$flag")
 done
+flags+=(--cfg fuzzing)
 RUSTFLAGS="${flags[*]}" CARGO_TARGET_DIR="$target/fuzz" cargo build --profile fuzz --quiet \
   --target "$host" --package holdfast-fuzz --features libfuzzer "${targets[@]/#/--bin=}"
 

@@ -188,7 +188,7 @@ fn finds_a_torn_refusal() {
 
 #[test]
 fn finds_a_charge_that_checks_and_then_writes() {
-    finds(Fault::CheckThenCharge, "", || {
+    finds(Fault::CheckThenCharge, "of Service held", || {
         run("check, then charge", &fills(accounts(false)), CORE, FAULT_BOUND);
     });
 }

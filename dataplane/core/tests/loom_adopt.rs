@@ -178,7 +178,7 @@ fn the_last_worker_to_adopt_leaves_the_right_state() {
 
 #[test]
 fn finds_a_charge_that_checks_and_then_writes_at_a_change() {
-    finds(Fault::CheckThenCharge, "", || explore_changes(&WORKS, WORKERS));
+    finds(Fault::CheckThenCharge, "Receipts", || explore_changes(&WORKS, WORKERS));
 }
 
 /// Not a fault of the switch's code but of its user: settled when one worker has acknowledged.

@@ -1,5 +1,5 @@
-//! The hand-over ring and the sleep of its reader, explored: every interleaving of their atomics, and
-//! every value that the memory model lets a load return (DESIGN 5).
+//! The hand-over ring and the sleep of its reader, explored: every interleaving of their atomics,
+//! and every value that the memory model lets a load return (DESIGN 5).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p holdfast-core --release --test loom_ring`
 #![cfg(loom)]
@@ -18,8 +18,8 @@ use loom::thread;
 /// Words of a run through a ring of two places.
 const WORDS: u64 = 4;
 
-/// A producer fills the ring as far as it goes, a consumer takes what it sees. What is behind a word
-/// (a frame's memory, here one atomic each) was written before the word was put in.
+/// A producer fills the ring as far as it goes, a consumer takes what it sees. What is behind a
+/// word (a frame's memory, here one atomic each) was written before the word was put in.
 fn hand_over(tries: usize) {
     let frames: Arc<Vec<AtomicU64>> = Arc::new((0..WORDS).map(|_| AtomicU64::new(0)).collect());
     let (mut tx, mut rx) = spsc(2);
@@ -70,7 +70,7 @@ fn finds_a_relaxed_publish() {
     });
 }
 
-/// A worker, its flag, what stands for its eventfd, and the two places where others leave work for it.
+/// A worker, its flag, what stands for its eventfd, and where others leave work for it.
 struct Sleeper {
     flag: SleepFlag,
     bell: AtomicBool,
@@ -94,8 +94,8 @@ impl Sleeper {
     }
 }
 
-/// A worker goes to sleep, is woken by its timer, works and goes to sleep again, while another one
-/// hands it a frame over and the control thread leaves it mail: whoever sleeps on work is rung for.
+/// A worker goes to sleep, may be woken by its timer, work and go to sleep again, while another one
+/// hands it a frame over, or the control thread leaves it mail: who sleeps on work is rung for.
 fn sleep_and_wake(naps: u32, by_mail: bool) {
     let sleeper = Arc::new(Sleeper {
         flag: SleepFlag::new(),

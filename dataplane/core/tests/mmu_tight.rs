@@ -79,14 +79,19 @@ fn thresholds_follow_the_free_cells_and_never_wrap() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Frames to any PG in any order, until each one was refused: each has paused its peer before,
     /// and after XOFF its Headroom takes what was promised. Then all drains.
     #[test]
     fn every_pg_pauses_before_its_first_drop(
         log2 in -7i8..=3,
-        ops in prop::collection::vec((0..PORTS, 0..PGS, 1..=LARGEST, prop::bool::weighted(0.2)), 1..600),
+        ops in prop::collection::vec(
+            (0..PORTS, 0..PGS, 1..=LARGEST, prop::bool::weighted(0.2)), 1..600),
     ) {
         let mut rig = Rig::new(switch(log2, PRIVATE).unwrap());
         for (on, of, n, release) in ops {

@@ -71,7 +71,11 @@ fn any_queue() -> impl Strategy<Value = (QueueSpec, u16)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+    #![proptest_config(ProptestConfig {
+        cases: 32,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn queues_of_every_kind_get_the_shares_of_the_model(

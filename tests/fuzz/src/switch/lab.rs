@@ -72,6 +72,34 @@ fn maps() -> ClassMaps {
     }
 }
 
+/// A port whose PGs and queues are these.
+fn port_spec(variant: u8, pgs: PerPg<PgSpec>, queues: PerQueue<QueueSpec>) -> PortSpec {
+    let enabled = PrioritySet::only(Priority::new(LOSSLESS).unwrap());
+    let watchdog = WatchdogSpec {
+        detection_time: Nanos::millis(200),
+        restoration_time: Nanos::millis(200),
+        action: WatchdogAction::Drop,
+        back_off: true,
+    };
+    PortSpec {
+        speed: BitRate::gigabits(1),
+        mtu: 1500,
+        maps: maps(),
+        pgs,
+        queues,
+        pfc: PfcSpec {
+            enabled,
+            quanta: Quanta(65535),
+            resume: if variant == 2 { Resume::Expire } else { Resume::Xon },
+            link_pause: false,
+            rx_backlog_mark: 8,
+        },
+        tx_inflight: 3052,
+        catch_up: Nanos::millis(2),
+        watchdog: (variant != 2).then_some(watchdog),
+    }
+}
+
 /// One of the profiles that a run may change to: they differ in what may change live (SPEC 3.6).
 pub(super) fn profile(variant: u8) -> ProfileSpec {
     let enabled = PrioritySet::only(Priority::new(LOSSLESS).unwrap());
@@ -107,29 +135,6 @@ pub(super) fn profile(variant: u8) -> ProfileSpec {
         min_rate: None,
         max_rate: (variant == 2 && id.number() == 0).then(|| BitRate::new(100_000_000).unwrap()),
     };
-    let watchdog = WatchdogSpec {
-        detection_time: Nanos::millis(200),
-        restoration_time: Nanos::millis(200),
-        action: WatchdogAction::Drop,
-        back_off: true,
-    };
-    let port = PortSpec {
-        speed: BitRate::gigabits(1),
-        mtu: 1500,
-        maps: maps(),
-        pgs: PerPg::from_fn(pg),
-        queues: PerQueue::from_fn(queue),
-        pfc: PfcSpec {
-            enabled,
-            quanta: Quanta(65535),
-            resume: if variant == 2 { Resume::Expire } else { Resume::Xon },
-            link_pause: false,
-            rx_backlog_mark: 8,
-        },
-        tx_inflight: 3052,
-        catch_up: Nanos::millis(2),
-        watchdog: (variant != 2).then_some(watchdog),
-    };
     ProfileSpec {
         name: "fuzz".to_owned(),
         cell: CellSize::DEFAULT,
@@ -141,7 +146,7 @@ pub(super) fn profile(variant: u8) -> ProfileSpec {
         headroom_pool: Cells(if variant == 3 { 12 } else { 0 }),
         egress_shared: Cells(96),
         flood_limit: 8,
-        ports: vec![port; PORTS],
+        ports: vec![port_spec(variant, PerPg::from_fn(pg), PerQueue::from_fn(queue)); PORTS],
     }
 }
 
