@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(gcc libc6-dev make pkg-config libelf-dev clang m4 iproute2 ethtool ca-certificates)
-test_packages=(tshark shellcheck valgrind strace prometheus bpftool iperf3)
+test_packages=(g++ tshark shellcheck valgrind strace prometheus bpftool iperf3)
 peer_packages=(dpdk-dev)
 
 usage() {

@@ -78,11 +78,12 @@ end_to_end_tests() {
   fi
 }
 
+# Every model, and every fault that is seeded into it at run time; each prints its executions.
 loom_models() {
   RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
-    cargo test --package holdfast-core --release --lib --test loom_account &&
+    cargo test --package holdfast-core --release --lib --test 'loom_*' -- --nocapture &&
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target/loom" \
-      cargo test --package holdfast-shm --release --test loom_block
+      cargo test --package holdfast-shm --release --test loom_block -- --nocapture
 }
 
 # Instructions, not seconds: they don't depend on what else the machine does.

@@ -1,15 +1,15 @@
 //! Link settings as they were before the switch changed them, kept on disk until they are put
 //! back: a switch that is killed can't do it, so the next start does (SPEC 9).
 //!
-//! The file is one JSON document with a checksum and the machine's boot id. It is written whole
-//! before each change ([`whole_file`]), and gone when nothing is left to put back.
+//! The file ([`document`]) is written whole before each change ([`whole_file`]), and gone when
+//! nothing is left to put back.
 
-use holdfast_api::last_good::sha256;
+mod document;
+
 use holdfast_api::whole_file::{self, FileError};
 use holdfast_xsk::{put_back, Original, PutBack, UndoLog};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,6 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// How long a process that was killed may hold the folder after its control socket is gone.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(25);
-const ABOUT: &str = "Link settings as they were before the switch changed them. The switch puts \
-                     them back when it ends, or at its next start, and removes this file.";
 
 /// Why what is kept can't be used.
 #[derive(Debug, Error)]
@@ -46,17 +44,6 @@ enum LinksError {
     /// Another switch uses the folder.
     #[error("{} belongs to another running switch; give this one another `state`", .0.display())]
     InUse(PathBuf),
-}
-
-/// The file's contents.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    about: String,
-    boot_id: String,
-    sha256: String,
-    /// In the order in which they were changed.
-    changed: Vec<Original>,
 }
 
 /// The file of one switch, which it has to itself as long as this lives.
@@ -154,41 +141,17 @@ impl KeptLinks {
         if all.is_empty() {
             return whole_file::remove(&self.folder, FILE);
         }
-        let document = Document {
-            about: ABOUT.to_owned(),
-            boot_id: self.boot_id.clone(),
-            sha256: checksum(&self.boot_id, all),
-            changed: all.to_vec(),
-        };
-        let text = serde_json::to_string_pretty(&document)
+        let text = document::write(all, &self.boot_id)
             .map_err(|error| FileError::at(&self.folder.join(FILE))(error.into()))?;
-        whole_file::write(&self.folder, FILE, &format!("{text}\n"))
+        whole_file::write(&self.folder, FILE, &text)
     }
 
     /// What was left changed in this boot; nothing if it was another one, or if there is no file.
     fn read(&self) -> Result<Vec<Original>, LinksError> {
         let path = self.folder.join(FILE);
         let Some(text) = whole_file::read(&path, LIMIT)? else { return Ok(Vec::new()) };
-        let document: Document = match serde_json::from_slice(&text) {
-            Ok(document) => document,
-            Err(error) => return Err(LinksError::Broken { path, why: error.to_string() }),
-        };
-        if document.sha256 != checksum(&document.boot_id, &document.changed) {
-            let why = "the checksum doesn't hold: the file was changed".to_owned();
-            return Err(LinksError::Broken { path, why });
-        }
-        if document.boot_id != self.boot_id {
-            log::debug!("{}: of another boot of the machine", path.display());
-            return Ok(Vec::new());
-        }
-        Ok(document.changed)
+        document::read(&text, &self.boot_id).map_err(|why| LinksError::Broken { path, why })
     }
-}
-
-fn checksum(boot_id: &str, changed: &[Original]) -> String {
-    // Plain data is always written.
-    let changed = serde_json::to_string(changed).unwrap_or_default();
-    sha256(&format!("{boot_id}\n{changed}"))
 }
 
 /// Has the folder for this process alone, however it ends. `None` on a file system that can't.

@@ -5,6 +5,7 @@
 
 use crossbeam::channel::{bounded, unbounded, Receiver, RecvTimeoutError, Sender};
 use crossbeam::utils::CachePadded;
+use holdfast_core::sleep::SleepFlag;
 use holdfast_xsk::{Bell, XskError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -28,8 +29,8 @@ pub struct WorkerSilent {
 pub struct Doorbell {
     /// Something waits in the mailbox.
     waiting: CachePadded<AtomicBool>,
-    /// The worker is about to sleep, or sleeps: ring if it must wake.
-    asleep: CachePadded<AtomicBool>,
+    /// Whether the worker must be rung for.
+    asleep: CachePadded<SleepFlag>,
     bell: Bell,
 }
 
@@ -37,29 +38,26 @@ impl Doorbell {
     fn new() -> Result<Self, XskError> {
         Ok(Self {
             waiting: CachePadded::new(AtomicBool::new(false)),
-            asleep: CachePadded::new(AtomicBool::new(false)),
+            asleep: CachePadded::new(SleepFlag::new()),
             bell: Bell::new()?,
         })
     }
 
     /// Wakes the worker if it sleeps. What it shall find was written before.
     pub fn ring_if_asleep(&self) {
-        // Pairs with the fence in `announce_sleep`: either we see it asleep, or it sees our work.
-        std::sync::atomic::fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
+        if self.asleep.must_ring() {
             self.bell.ring();
         }
     }
 
     /// The worker will sleep, unless it finds work when it looks once more after this.
     pub fn announce_sleep(&self) {
-        self.asleep.store(true, Ordering::Relaxed);
-        std::sync::atomic::fence(Ordering::SeqCst);
+        self.asleep.announce();
     }
 
     /// The worker is awake.
     pub fn awake(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.awake();
         self.bell.clear();
     }
 

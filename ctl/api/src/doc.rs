@@ -156,7 +156,9 @@ impl Source {
             let span = error.span().unwrap_or(0..0);
             let entry = self.smallest_around(&span);
             let (message, fix) = explain(error.message());
-            let key = entry.as_ref().map_or("file", |entry| entry.path.as_str());
+            // A key that is nothing, as in ` = 1`, has no name to be found by.
+            let named = entry.as_ref().map(|entry| entry.path.as_str());
+            let key = named.filter(|path| !path.is_empty()).unwrap_or("file");
             let mut finding = Finding::new(key, message, fix);
             let is_value = entry.is_some_and(|entry| entry.value == span);
             let text = self.text.get(span.clone()).unwrap_or_default();
@@ -326,6 +328,14 @@ mod tests {
 
     fn error(text: &str) -> DocError {
         Source::new("a.toml", text).parse::<Doc>().unwrap_err()
+    }
+
+    #[test]
+    fn a_key_that_is_nothing_is_told_as_the_files() {
+        for text in ["\n = 1\n", "port = []\n = [\n", "\"\" = 2\n"] {
+            let error = error(text);
+            assert!(!error.finding.key.is_empty() && error.line.is_some(), "{error}");
+        }
     }
 
     #[test]

@@ -82,12 +82,14 @@ impl LastGood {
         found.map(Some).ok_or(LastGoodError::Damaged { path })
     }
 
-    fn to_file(&self) -> String {
+    /// The file's text.
+    pub fn to_file(&self) -> String {
         let rest = format!("{BOOT_FILE}{}\n{}", self.boot_file, self.text);
         format!("{TITLE}\n{CHECKSUM}{}\n{rest}", sha256(&rest))
     }
 
-    fn from_file(file: &str) -> Option<Self> {
+    /// The inverse of [`Self::to_file`]; `None` if the text isn't what that wrote, to the byte.
+    pub fn from_file(file: &str) -> Option<Self> {
         let (checksum, rest) = file
             .strip_prefix(TITLE)?
             .strip_prefix('\n')?

@@ -15,6 +15,10 @@ pub mod drop;
 pub mod durations;
 pub mod egress;
 mod exchange;
+#[cfg(not(loom))]
+mod explorer;
+#[cfg(loom)]
+pub mod explorer;
 pub mod fdb;
 pub mod frame;
 pub mod ids;
@@ -31,6 +35,7 @@ pub mod probe;
 pub mod profile;
 pub mod ring;
 pub mod sched;
+pub mod sleep;
 pub mod sync;
 pub mod topology;
 pub mod trace;

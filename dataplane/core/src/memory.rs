@@ -35,10 +35,15 @@ pub struct MemoryPool {
 }
 
 impl MemoryPool {
-    /// Pools of `workers` workers with `chunks` chunks each.
+    /// Pools of `workers` workers with `chunks` chunks each, which hold a jumbo frame.
     pub fn shared(workers: usize, chunks: u32) -> Vec<Self> {
+        Self::with_chunks_of(CHUNK_BYTES, workers, chunks)
+    }
+
+    /// The same with chunks of `bytes` bytes: longer frames are cut off when they arrive.
+    pub fn with_chunks_of(bytes: usize, workers: usize, chunks: u32) -> Vec<Self> {
         let total = chunks as usize * workers;
-        let fresh = || RefCell::new(Chunk { bytes: vec![0; CHUNK_BYTES].into(), len: 0 });
+        let fresh = || RefCell::new(Chunk { bytes: vec![0; bytes].into(), len: 0 });
         let store = Rc::new(Store {
             chunks: (0..total).map(|_| fresh()).collect(),
             returned: (0..workers)
@@ -58,9 +63,9 @@ impl MemoryPool {
 
     /// Writes the same bytes into every chunk there is: what [`Wire::arrive_again`] brings.
     pub fn write_all(&self, bytes: &[u8]) {
-        let len = bytes.len().min(CHUNK_BYTES);
         for chunk in &self.store.chunks {
             let mut place = chunk.borrow_mut();
+            let len = bytes.len().min(place.bytes.len());
             place.bytes[..len].copy_from_slice(&bytes[..len]);
             place.len = len;
         }
@@ -210,7 +215,7 @@ impl Wire {
             return;
         };
         let mut place = pool.store.chunks[chunk as usize].borrow_mut();
-        let len = bytes.len().min(CHUNK_BYTES);
+        let len = bytes.len().min(place.bytes.len());
         place.bytes[..len].copy_from_slice(&bytes[..len]);
         place.len = len;
         self.arrived.push_back((chunk, FrameLen(len as u16)));

@@ -3,6 +3,7 @@
 //! The slots are atomics, so the ring needs no `unsafe` and loom can see inside. Publication is
 //! the Release store of `tail`, taken by the consumer's Acquire load; likewise `head` backwards.
 
+use crate::explorer::{seeded, Fault};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam::utils::CachePadded;
 use std::sync::Arc;
@@ -60,7 +61,9 @@ impl Producer {
         }
         slots[self.tail & (slots.len() - 1)].store(word, Ordering::Relaxed);
         self.tail = self.tail.wrapping_add(1);
-        self.shared.tail.store(self.tail, Ordering::Release);
+        let publish =
+            if seeded(Fault::RelaxedPublish) { Ordering::Relaxed } else { Ordering::Release };
+        self.shared.tail.store(self.tail, publish);
         Ok(())
     }
 }

@@ -15,18 +15,18 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A failed set-up fails the test.
 
+mod explored;
 mod loom_scenario;
 mod mmu_fixture;
 
+use explored::{finds, Tally};
+use holdfast_core::explorer::{self, Fault};
 use holdfast_core::frame::Charge;
-use holdfast_core::mmu::explorer::{self, Fault};
 use holdfast_core::mmu::Mmu;
 use holdfast_core::profile::{Limit, PgSpec, Profile, Xoff, Xon};
 use holdfast_core::units::Cells;
 use loom_scenario::{explore, Op, Scenario};
 use mmu_fixture::*;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use Op::{Admit, AdmitOther, Reevaluate, Release, Signal};
 
@@ -97,17 +97,6 @@ fn run(name: &str, scenarios: &[Scenario], programs: Programs, bound: Option<usi
     }
     println!("{name}: {models} models, {executions} executions");
     assert!(models > 0 && executions > models, "the explorer has seen no interleaving");
-}
-
-/// Some scenario must fail, with `symptom`, once `fault` is in the code.
-fn finds(fault: Fault, symptom: &str, explored: impl FnOnce()) {
-    explorer::seed(Some(fault));
-    let found = catch_unwind(AssertUnwindSafe(explored));
-    explorer::seed(None);
-    let panic = found.expect_err("the explorer must find the fault");
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    assert!(text.contains(symptom), "found something else: {text}");
 }
 
 #[test]
@@ -197,6 +186,21 @@ fn finds_a_torn_refusal() {
     });
 }
 
+#[test]
+fn finds_a_charge_that_checks_and_then_writes() {
+    finds(Fault::CheckThenCharge, "of Service held", || {
+        run("check, then charge", &fills(accounts(false)), CORE, FAULT_BOUND);
+    });
+}
+
+#[test]
+fn finds_an_edge_that_a_loser_reports() {
+    finds(Fault::DoubleEdge, "edges reported", || {
+        let programs: Programs = &[(&[Release], &[Release]), (&[Reevaluate], &[Release])];
+        run("double edge", &fills(accounts(false)), programs, FAULT_BOUND);
+    });
+}
+
 /// A lossy PG with one cell of Guaranteed and one of Service, whose pool changes from 0 to 1.
 fn moving(generation: u64) -> Profile {
     let named = pool(u8::from(generation > 1));
@@ -208,13 +212,13 @@ fn moving(generation: u64) -> Profile {
 /// The owner releases and admits while another worker releases; each pool gets back its own. If
 /// `both`, all workers run the new profile, else the other one still runs the old.
 fn explore_move(both: bool) -> u64 {
-    let executions = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&executions);
+    let executions = Tally::begin();
+    let counter = executions.clone();
     let (old, new) = (Arc::new(moving(1)), Arc::new(moving(2)));
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = BOUND;
     builder.check(move || {
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.count();
         explorer::begin();
         let mmu = Arc::new(Mmu::new(&old));
         let admit =
@@ -236,7 +240,7 @@ fn explore_move(both: bool) -> u64 {
         mmu.release(&new, last, &mut |_| {});
         assert!(mmu.idle());
     });
-    executions.load(Ordering::Relaxed)
+    executions.executions()
 }
 
 #[test]

@@ -78,6 +78,38 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Frames of any lengths, each sent as soon as it may be, at any rate: each begins at the whole
+    /// nanosecond at which all before it have ended, counted from the last time the port was idle.
+    #[test]
+    fn frames_begin_when_those_before_them_have_ended(
+        bits_per_second in 1_000_000u64..=400_000_000_000,
+        runs in proptest::collection::vec(
+            (0u64..=1_000_000_000, proptest::collection::vec(60u16..=9_226, 1..60)), 1..20),
+    ) {
+        let speed = rate(bits_per_second);
+        let mut shaper = Shaper::new(speed, CATCH_UP);
+        for (quiet, lens) in runs {
+            let begin = shaper.ready_at().after(Nanos(quiet));
+            shaper.idle(begin);
+            prop_assert!(shaper.ready(begin));
+            let (mut bytes, mut now) = (0, begin);
+            for len in lens {
+                let wire = FrameLen(len).on_wire();
+                shaper.charge(wire, now);
+                bytes += u64::from(wire.0);
+                now = shaper.ready_at();
+                let exact = exact_end(bytes, speed).0 + begin.0;
+                // The part of a nanosecond that the run began with is carried along.
+                prop_assert!(now.0 == exact || now.0 == exact + 1, "{} for {}", now.0, exact);
+                prop_assert!(!shaper.ready(Time(now.0 - 1)) && shaper.ready(now));
+            }
+        }
+    }
+}
+
 #[test]
 fn lateness_beyond_catch_up_is_lost() {
     let speed = rate(400_000_000_000);

@@ -19,6 +19,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("holdfast-host", &["holdfast-wire"]),
     ("holdfast-endpoint", &["holdfast-host"]),
     ("holdfast-e2e", &["holdfast-ctl", "holdfast-endpoint"]),
+    ("holdfast-fuzz", &["holdfast-xsk", "holdfast-plan"]),
     ("holdfast-tidy", &[]),
 ];
 

@@ -1,6 +1,6 @@
 //! The account of one PG: three occupancies and the XOFF bit in one word (SPEC 3.2).
 
-use super::explorer;
+use crate::explorer::{self, Fault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::units::{Cells, MAX_SEGMENT_CELLS};
 use core::fmt;
@@ -162,11 +162,25 @@ impl Account {
     /// With `to == from` it proves that nothing has changed since `from` was read.
     #[inline]
     pub(super) fn replace(&self, from: Word, to: Word) -> bool {
+        if explorer::seeded(Fault::CheckThenCharge) {
+            return self.check_then_store(from, to);
+        }
         let done = self.0.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed);
         if done.is_ok() {
             explorer::note(self, to.0);
         }
         done.is_ok()
+    }
+
+    /// [`Fault::CheckThenCharge`]: another worker may write between the two.
+    #[cold]
+    fn check_then_store(&self, from: Word, to: Word) -> bool {
+        let same = self.load() == from;
+        if same {
+            self.0.store(to.0, Ordering::SeqCst);
+            explorer::note(self, to.0);
+        }
+        same
     }
 }
 

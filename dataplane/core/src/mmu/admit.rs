@@ -2,11 +2,11 @@
 
 use super::account::{Segment, Word};
 use super::edge::{refusal, Edge, EdgeKind};
-use super::explorer::{seeded, Fault};
 use super::lender::Sources;
 use super::limits::{self, Levels};
 use super::pool::Read;
 use super::{Charge, DropReason, FrameLen, Mmu, PgId, PortId, Profile, Site};
+use crate::explorer::{seeded, Fault};
 use crate::sync::atomic::Ordering;
 use crate::units::Cells;
 

@@ -17,7 +17,7 @@
 //!   pool, and no PG moves before [`super::Mmu::settle`] has said that all workers run that
 //!   profile: each of them has then passed from one step to the next with the mark in sight.
 
-use super::explorer::{seeded, Fault};
+use crate::explorer::{seeded, Fault};
 use crate::ids::{PoolId, MAX_POOLS};
 use crate::profile::PgSpec;
 use crate::sync::atomic::{AtomicU32, Ordering};

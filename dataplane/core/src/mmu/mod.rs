@@ -22,10 +22,8 @@ mod account;
 mod admit;
 mod edge;
 mod egress;
-#[cfg(not(loom))]
-mod explorer;
 #[cfg(loom)]
-pub mod explorer;
+mod explored;
 mod invariant;
 mod lender;
 mod limits;

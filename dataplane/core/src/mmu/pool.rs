@@ -3,8 +3,8 @@
 //! Its size belongs to the profile, so each call brings it along. There is no per-worker credit:
 //! cells that lie idle at one worker would make another one refuse a frame that fits.
 
-use super::explorer;
 use super::watermark::{View, Watermark};
+use crate::explorer;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::units::Cells;
 

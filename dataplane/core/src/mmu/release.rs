@@ -1,10 +1,10 @@
 //! Release: the account, then the pool, then the exit rule (SPEC 3.3, 3.4).
 
 use super::edge::Edge;
-use super::explorer::{seeded, Fault};
 use super::lender::Sources;
 use super::pool::Read;
 use super::{Charge, Mmu, PgId, PortId, Profile};
+use crate::explorer::{seeded, Fault};
 use crate::units::Cells;
 
 impl Mmu {

@@ -6,6 +6,7 @@ use super::lender::Sources;
 use super::limits::{self, highest_resume, Levels};
 use super::pool::Read;
 use super::{Mmu, PgId, PortId, Profile, Site};
+use crate::explorer::{seeded, Fault};
 use crate::units::{Cells, FrameLen};
 
 impl Mmu {
@@ -85,7 +86,8 @@ impl Site<'_> {
             if !self.may_leave(word, free) {
                 return;
             }
-            if self.account.word.replace(word, word.resumed()) {
+            let won = self.account.word.replace(word, word.resumed());
+            if won || seeded(Fault::DoubleEdge) {
                 self.announce(EdgeKind::Xon, word.resumed(), free, edge);
                 return;
             }

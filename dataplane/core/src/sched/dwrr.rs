@@ -67,10 +67,15 @@ impl Dwrr {
         })
     }
 
-    /// A queue alone gets all the rounds it needs.
+    /// A queue alone gets all the rounds it needs, each of them whole: the others may only be held
+    /// back by their `max_rate` for a moment, and if this one had but a frame for each such moment,
+    /// they would be served at that rate whatever their weight is.
     fn pick_only(&mut self, set: u8, head_len: impl Fn(QueueId) -> FrameLen) -> Option<QueueId> {
         let only = QueueId::new(set.trailing_zeros() as u8)?;
-        self.deficit[only] = self.deficit[only].max(cost(head_len(only)));
+        let need = cost(head_len(only));
+        if self.deficit[only] < need {
+            self.deficit[only] = need.max(self.deficit[only] + self.quantum[only]);
+        }
         self.current = only.index();
         Some(only)
     }

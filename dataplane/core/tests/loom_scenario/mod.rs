@@ -1,13 +1,14 @@
 //! One small switch, what is charged in it, and two workers that act on it at once.
 
+use crate::explored::Tally;
 use crate::mmu_fixture::*;
 use holdfast_core::drop::DropReason;
+use holdfast_core::explorer;
 use holdfast_core::frame::Charge;
 use holdfast_core::ids::PrioritySet;
-use holdfast_core::mmu::{explorer, Levels, Mmu, Word};
+use holdfast_core::mmu::{Edge, EdgeKind, Levels, Mmu, Word};
 use holdfast_core::profile::{PgSpec, Profile};
 use holdfast_core::units::Cells;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What a worker does.
@@ -65,6 +66,31 @@ struct Stage {
     /// The level that port 0's owner has sent last.
     sent: Mutex<PrioritySet>,
     pending: Mutex<[Option<Pending>; 2]>,
+    flips: Mutex<Flips>,
+}
+
+/// How often the XOFF bit of port 0's PG was set and cleared, and how many edges were reported.
+#[derive(Debug, Default)]
+struct Flips {
+    in_xoff: bool,
+    seen: [u32; 2],
+    reported: [u32; 2],
+}
+
+impl Flips {
+    /// The bit as it is now.
+    fn look(&mut self, in_xoff: bool) {
+        if in_xoff != self.in_xoff {
+            self.seen[usize::from(in_xoff)] += 1;
+            self.in_xoff = in_xoff;
+        }
+    }
+
+    fn report(&mut self, edge: &Edge) {
+        if edge.port == port(0) {
+            self.reported[usize::from(edge.kind == EdgeKind::Xoff)] += 1;
+        }
+    }
 }
 
 impl Stage {
@@ -88,6 +114,7 @@ impl Stage {
     /// After every change: SPEC 3.7 on the latest values.
     fn observe(&self) {
         let words = [0, 1].map(|on| self.mmu.latest(port(on), pg(0)));
+        self.flips.lock().unwrap().look(words[0].in_xoff());
         for word in words {
             let account = &self.account;
             assert!(
@@ -114,7 +141,9 @@ impl Stage {
     fn admit(&self, worker: usize, on: u8, n: u32) -> Option<Charge> {
         let refusable = !self.fits(on, n);
         self.pending.lock().unwrap()[worker] = Some(Pending { on, cells: n, refusable });
-        let outcome = self.mmu.admit(&self.profile, port(on), pg(0), frame(n), &mut |_| {});
+        let outcome = self
+            .mmu
+            .admit(&self.profile, port(on), pg(0), frame(n), &mut |edge| self.report(&edge));
         let pending = self.pending.lock().unwrap()[worker].take().unwrap();
         match outcome {
             Ok(charge) => Some(charge),
@@ -124,6 +153,10 @@ impl Stage {
                 None
             }
         }
+    }
+
+    fn report(&self, edge: &Edge) {
+        self.flips.lock().unwrap().report(edge);
     }
 
     fn signal(&self) {
@@ -141,14 +174,16 @@ impl Stage {
                 Op::AdmitOther(n) => receipts.extend(self.admit(worker, 1, *n)),
                 Op::Release => {
                     let at = receipts.iter().position(|charge| charge.port() == port(0)).unwrap();
-                    self.mmu.release(&self.profile, receipts.remove(at), &mut |_| {});
+                    let charge = receipts.remove(at);
+                    self.mmu.release(&self.profile, charge, &mut |edge| self.report(&edge));
                 }
                 Op::Signal => {
                     self.mmu.xoff_set(port(0));
                     self.signal();
                 }
                 Op::Reevaluate => {
-                    self.mmu.reevaluate(&self.profile, port(0), pg(0), &mut |_| {});
+                    let mut report = |edge| self.report(&edge);
+                    self.mmu.reevaluate(&self.profile, port(0), pg(0), &mut report);
                 }
             }
         }
@@ -196,8 +231,8 @@ pub(crate) fn explore(
     second: &[Op],
     bound: Option<usize>,
 ) -> u64 {
-    let executions = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&executions);
+    let executions = Tally::begin();
+    let counter = executions.clone();
     let (scenario, first, second) = (scenario.clone(), first.to_vec(), second.to_vec());
     let others =
         [&first, &second].iter().any(|ops| ops.iter().any(|op| matches!(op, Op::AdmitOther(_))));
@@ -205,7 +240,7 @@ pub(crate) fn explore(
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
     builder.check(move || {
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.count();
         explorer::begin();
         let stage = Arc::new(Stage {
             mmu: Mmu::new(&profile),
@@ -213,6 +248,7 @@ pub(crate) fn explore(
             account: scenario.account,
             sent: Mutex::new(PrioritySet::EMPTY),
             pending: Mutex::new([None, None]),
+            flips: Mutex::new(Flips::default()),
         });
         let admitted = scenario.fill.iter().filter_map(|n| stage.admit(0, 0, *n));
         let mut mine: Vec<Charge> = admitted.collect();
@@ -222,6 +258,8 @@ pub(crate) fn explore(
         }
         stage.signal();
         let theirs = mine.split_off(mine.len() - wanted(&second));
+        let in_xoff = stage.mmu.latest(port(0), pg(0)).in_xoff();
+        *stage.flips.lock().unwrap() = Flips { in_xoff, ..Flips::default() };
         let watcher = Arc::clone(&stage);
         explorer::watch(move || watcher.observe());
         let other = {
@@ -231,7 +269,9 @@ pub(crate) fn explore(
         let mut receipts = stage.work(0, &first, mine);
         receipts.extend(other.join().unwrap());
         explorer::unwatch();
+        let flips = core::mem::take(&mut *stage.flips.lock().unwrap());
+        assert_eq!(flips.seen, flips.reported, "edges reported for each time the bit was flipped");
         stage.settle(receipts, !others);
     });
-    executions.load(Ordering::Relaxed)
+    executions.executions()
 }

@@ -1,4 +1,4 @@
-//! What the loom explorer sees of the account, and the faults it must be able to find.
+//! What the loom explorer sees of accounts and pools, and the faults it must be able to find.
 //!
 //! Everything here is empty and constant outside `cfg(loom)`: production code is free of it.
 
@@ -16,6 +16,14 @@ pub enum Fault {
     TornRefusal,
     /// A release of a PG that may move to another pool doesn't hold the move up.
     Unregistered,
+    /// A charge looks at the account and then writes it, instead of a compare-and-swap.
+    CheckThenCharge,
+    /// A worker whose compare-and-swap of the XOFF bit was beaten reports an edge all the same.
+    DoubleEdge,
+    /// A word is put into a ring without the Release that publishes it.
+    RelaxedPublish,
+    /// A worker announces its sleep without a fence before it looks once more.
+    MissingFence,
 }
 
 #[cfg(not(loom))]
@@ -91,22 +99,6 @@ mod switch {
 #[cfg(loom)]
 pub use switch::{begin, seed, unwatch, watch};
 
-pub(super) use switch::{note, seeded};
-
 #[cfg(loom)]
-impl super::Mmu {
-    /// The latest value of a PG's account.
-    pub fn latest(&self, port: super::PortId, pg: super::PgId) -> super::Word {
-        super::Word::from_bits(switch::value(&self.account(port, pg).word))
-    }
-
-    /// Cells lent by a pool at this instant.
-    pub fn latest_lent(&self, pool: super::PoolId) -> super::Cells {
-        super::Cells(switch::value(&*self.pools[pool.index() % super::POOLS]) as u32)
-    }
-
-    /// Cells lent by the shared headroom pool at this instant.
-    pub fn latest_headroom_lent(&self) -> super::Cells {
-        super::Cells(switch::value(&*self.headroom_pool) as u32)
-    }
-}
+pub(crate) use switch::value;
+pub(crate) use switch::{note, seeded};

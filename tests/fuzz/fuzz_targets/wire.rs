@@ -1,0 +1,5 @@
+//! [`holdfast_fuzz::wire`] under libFuzzer.
+#![no_main]
+#![forbid(unsafe_code)]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| holdfast_fuzz::wire::target(data));
