@@ -88,8 +88,13 @@ pub struct PortLosses {
 impl PortLosses {
     /// Begins anew, for another port of the number. Nobody writes meanwhile.
     pub fn forget(&self) {
-        let Self { overrun, violations, storms, stormed, last_stormed, last_storm_ns } = self;
-        for word in [overrun, violations, storms, stormed, last_stormed, last_storm_ns] {
+        let Self { overrun, violations, storms, stormed, last_stormed, last_storm_ns, .. } = self;
+        let Self { suspicions, suspected, last_suspected, last_suspicion_ns, waited_for, .. } =
+            self;
+        let lost = [overrun, violations];
+        let stormed = [storms, stormed, last_stormed, last_storm_ns];
+        let stuck = [suspicions, suspected, last_suspected, last_suspicion_ns, waited_for];
+        for word in lost.into_iter().chain(stormed).chain(stuck) {
             word.store(0, Ordering::Relaxed);
         }
     }

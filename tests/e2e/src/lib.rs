@@ -22,9 +22,3 @@ pub use lab::leftover::remove_leftovers;
 pub use lab::plan::{LabPlan, PortPlan, ProfilePlan, SwitchPlan};
 pub use lab::switch::{EdgeRecord, Switch};
 pub use lab::{in_lab, Lab, TestResult};
-
-/// Whether tests take their full length, by `HOLDFAST_LONG=1`: hundreds of rounds, whole minutes.
-/// Without it they take a slice of it.
-pub fn long() -> bool {
-    std::env::var_os("HOLDFAST_LONG").is_some_and(|value| value == "1")
-}

@@ -5,6 +5,7 @@
 
 use fastrand::Rng;
 use holdfast_api::message::{BufferReply, Call, PortAdd, PortName, PortState, ShowBuffer};
+use holdfast_e2e::long::slice_or;
 use holdfast_e2e::netns::HOST_IFNAME;
 use holdfast_e2e::process::run;
 use holdfast_e2e::wait::wait_for;
@@ -221,8 +222,7 @@ fn assert_quiet(lab: &mut Lab) -> TestResult {
 
 fn flaps(workers: u32) -> TestResult {
     // In a long run memory is measured when the journal is full and every kind has happened.
-    let long = std::env::var_os("HOLDFAST_LONG").is_some();
-    let (first, count) = if long { (60, 200) } else { (0, 10) };
+    let (first, count) = slice_or((0, 10), (60, 200));
     let given = std::env::var("HOLDFAST_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()));
     println!("{count} events, {workers} workers, HOLDFAST_SEED={seed}");
@@ -236,7 +236,7 @@ fn flaps(workers: u32) -> TestResult {
         flaps.remove_and_add(lab, "h3")?;
         ip(lab, "sw", "link del h3")?;
         flaps.join_again(lab, "h3")?;
-        for _ in 0..if long { JOURNAL } else { 0 } {
+        for _ in 0..slice_or(0, JOURNAL) {
             lab.switch("sw")?.hold("h3")?;
             lab.switch("sw")?.release("h3")?;
         }

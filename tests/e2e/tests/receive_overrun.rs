@@ -2,8 +2,9 @@
 //! that obey lose nothing; what peers lose that do not is counted, and is theirs alone.
 
 use holdfast_api::message::PortStatus;
+use holdfast_e2e::long::slice_or;
 use holdfast_e2e::wait::wait_for;
-use holdfast_e2e::{in_lab, long, Endpoint, Lab, LabError, LabPlan, TestResult};
+use holdfast_e2e::{in_lab, Endpoint, Lab, LabError, LabPlan, TestResult};
 use holdfast_e2e::{PortPlan, SwitchPlan};
 use nix::sched::{sched_setaffinity, CpuSet};
 use nix::sys::signal::Signal;
@@ -129,12 +130,12 @@ fn stops_cost_nothing(speed: &str, workers: u32, rounds: u32) -> TestResult {
 
 #[test]
 fn stops_within_the_stated_stall_cost_nothing_one_worker() -> TestResult {
-    stops_cost_nothing("250M", 1, if long() { 100 } else { 8 })
+    stops_cost_nothing("250M", 1, slice_or(8, 100))
 }
 
 #[test]
 fn stops_within_the_stated_stall_cost_nothing_two_workers() -> TestResult {
-    stops_cost_nothing("250M", 2, if long() { 100 } else { 8 })
+    stops_cost_nothing("250M", 2, slice_or(8, 100))
 }
 
 /// 27 ms: a busy machine takes a core away for longer.
@@ -189,7 +190,7 @@ fn a_core_shared_with_spinners_costs_nothing() -> TestResult {
         let stated = stated(lab)?;
         let incast = Incast::start(lab, "250M", &[])?;
         let spinners = Spinners::start(2);
-        let end = Instant::now() + Duration::from_secs(if long() { 60 } else { 4 });
+        let end = Instant::now() + Duration::from_secs(slice_or(4, 60));
         let mut longest = Duration::ZERO;
         while Instant::now() < end {
             let begin = Instant::now();
@@ -217,7 +218,7 @@ fn a_deaf_peer_loses_only_its_own_frames() -> TestResult {
         let stated = stated(lab)?;
         let incast = Incast::start(lab, "250M", &["--ignore-pause"])?;
         let mut longest = Duration::ZERO;
-        for _ in 0..if long() { 50 } else { 5 } {
+        for _ in 0..slice_or(5, 50) {
             longest = longest.max(stop_for(lab, stated.mul_f64(SHARE))?);
             sleep(Duration::from_millis(300));
         }

@@ -16,7 +16,7 @@ pub(crate) static FACTS: LazyLock<SwitchFacts> = LazyLock::new(|| {
         trust: None,
         link_pause: false,
     };
-    SwitchFacts { ports: vec![port(1), port(2)], flood_limit: 64, rx_ring: 2048 }
+    SwitchFacts { ports: vec![port(1), port(2)], flood_limit: 64, rx_ring: 2048, spare_ports: 0 }
 });
 
 /// Reads a profile. What is wrong has a place and a remedy; what is right is written and read

@@ -2,6 +2,7 @@
 
 use holdfast_core::context::Shared;
 use holdfast_core::copies::Copies;
+use holdfast_core::deadlock::stuck::StuckCells;
 use holdfast_core::fdb::Fdb;
 use holdfast_core::ids::{
     Cos, PerCos, PerDscp, PerPcp, PerPg, PerPriority, PerQueue, PgId, PoolId, PortId, Priority,
@@ -165,6 +166,7 @@ impl Lab {
             fdb: Fdb::new(0, Nanos(300_000_000_000), 7),
             copies: Copies::new((chunks * workers) as u32),
             probe: Probe::default(),
+            stuck: StuckCells::default(),
         });
         let mut wires = Vec::new();
         let mut owned: Vec<Vec<Port<MemoryPort>>> = (0..workers).map(|_| Vec::new()).collect();
