@@ -27,7 +27,7 @@ pub enum LinkEvent {
     Queues(u32),
     /// The XDP program was detached, or replaced by another one.
     ProgramGone,
-    /// News were lost because they weren't taken in time; the link must be looked at again.
+    /// News were lost because they weren't taken in time; the next look finds out what they were.
     Missed,
 }
 
@@ -40,6 +40,8 @@ pub(crate) struct LinkWatch {
     ifindex: u32,
     up: bool,
     mtu: u32,
+    /// News were lost since it was looked at last.
+    missed: bool,
     /// RX queues, where the netdev says so.
     queues: Option<u32>,
     ethtool: Ethtool,
@@ -60,8 +62,18 @@ impl LinkWatch {
             let errors = LinkErrors::since(asking.state(ifindex)?.errors);
             let ethtool = Ethtool::open(&dev.name)?;
             let queues = ethtool.channels().ok().map(Channels::receiving);
-            let (up, mtu, program) = (dev.up, dev.mtu, None);
-            Ok(Self { socket, asking, errors, ifindex, up, mtu, queues, ethtool, program })
+            Ok(Self {
+                socket,
+                asking,
+                errors,
+                ifindex,
+                up: dev.up,
+                mtu: dev.mtu,
+                missed: false,
+                queues,
+                ethtool,
+                program: None,
+            })
         };
         open().map_err(|source| XskError::Link {
             port: port.to_owned(),
@@ -84,9 +96,17 @@ impl LinkWatch {
     /// Asks the kernel for what it sends no news of: the errors of the link since it was subscribed
     /// to, and what of it isn't as it was any more.
     pub(crate) fn look(&mut self) -> io::Result<(&LinkErrors, Vec<LinkEvent>)> {
-        let state = self.asking.state(self.ifindex)?;
-        self.errors.follow(state.errors);
         let mut events = Vec::new();
+        let state = match self.asking.state(self.ifindex) {
+            Err(error) if self.missed && error.raw_os_error() == Some(libc::ENODEV) => {
+                return Ok((&self.errors, vec![LinkEvent::Gone]));
+            }
+            state => state?,
+        };
+        self.errors.follow(state.errors);
+        if std::mem::take(&mut self.missed) {
+            self.compare(state.up, state.mtu, &mut events);
+        }
         if state.program != self.program {
             self.program = state.program;
             events.push(LinkEvent::ProgramGone);
@@ -109,7 +129,10 @@ impl LinkWatch {
                         self.digest(message.payload, &mut events);
                     }
                 }
-                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => events.push(LinkEvent::Missed),
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
+                    self.missed = true;
+                    events.push(LinkEvent::Missed);
+                }
                 Err(_) => return events,
             }
         }
@@ -132,16 +155,21 @@ impl LinkWatch {
             }
             RouteNetlinkMessage::NewLink(link) if ours(&link) => {
                 let Some(dev) = Netdev::from_message(&link) else { return };
-                if dev.up != self.up {
-                    self.up = dev.up;
-                    events.push(LinkEvent::Up(dev.up));
-                }
-                if dev.mtu != self.mtu && dev.mtu != 0 {
-                    self.mtu = dev.mtu;
-                    events.push(LinkEvent::Mtu(dev.mtu));
-                }
+                self.compare(dev.up, dev.mtu, events);
             }
             _ => {}
+        }
+    }
+
+    /// Says what is another way than it was.
+    fn compare(&mut self, up: bool, mtu: u32, events: &mut Vec<LinkEvent>) {
+        if up != self.up {
+            self.up = up;
+            events.push(LinkEvent::Up(up));
+        }
+        if mtu != self.mtu && mtu != 0 {
+            self.mtu = mtu;
+            events.push(LinkEvent::Mtu(mtu));
         }
     }
 }

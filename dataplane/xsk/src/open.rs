@@ -120,21 +120,8 @@ impl PortGuard {
     /// Takes the news of the link, which the worker sees by `is_up` from now on.
     pub fn take_link_events(&mut self) -> Vec<LinkEvent> {
         let events = self.watch.take();
-        self.tell_worker(&events);
+        tell_worker(&self.link, &events);
         events
-    }
-
-    fn tell_worker(&self, events: &[LinkEvent]) {
-        for event in events {
-            match event {
-                LinkEvent::Up(up) => self.link.set_up(*up),
-                LinkEvent::Gone | LinkEvent::NetnsGone => self.link.set_gone(),
-                LinkEvent::Mtu(_)
-                | LinkEvent::Queues(_)
-                | LinkEvent::ProgramGone
-                | LinkEvent::Missed => {}
-            }
-        }
     }
 
     /// Errors of the link since the port was opened, and what the kernel sends no news of, asked of
@@ -144,11 +131,13 @@ impl PortGuard {
     /// # Errors
     /// [`XskError::Link`], where the netdev is gone.
     pub fn look(&mut self) -> Result<(&LinkErrors, Vec<LinkEvent>), XskError> {
-        self.watch.look().map_err(|source| XskError::Link {
+        let (errors, events) = self.watch.look().map_err(|source| XskError::Link {
             port: self.status.ifname.clone(),
             step: "read its errors",
             source,
-        })
+        })?;
+        tell_worker(&self.link, &events);
+        Ok((errors, events))
     }
 
     /// [`LinkEvent::NetnsGone`], if the name or path by which the namespace was opened leads to it
@@ -158,7 +147,7 @@ impl PortGuard {
         if self.netns.as_ref().is_none_or(is_there) {
             return None;
         }
-        self.tell_worker(&[LinkEvent::NetnsGone]);
+        tell_worker(&self.link, &[LinkEvent::NetnsGone]);
         Some(LinkEvent::NetnsGone)
     }
 
@@ -176,6 +165,20 @@ impl PortGuard {
     pub fn restore(&mut self) {
         self.attached = None;
         self.bring_up.restore();
+    }
+}
+
+/// What a worker sees of the news: whether it may use the link.
+fn tell_worker(link: &LinkState, events: &[LinkEvent]) {
+    for event in events {
+        match event {
+            LinkEvent::Up(up) => link.set_up(*up),
+            LinkEvent::Gone | LinkEvent::NetnsGone => link.set_gone(),
+            LinkEvent::Mtu(_)
+            | LinkEvent::Queues(_)
+            | LinkEvent::ProgramGone
+            | LinkEvent::Missed => {}
+        }
     }
 }
 

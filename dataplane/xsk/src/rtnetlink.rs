@@ -76,6 +76,10 @@ pub(crate) struct NetdevState {
     pub(crate) errors: KernelErrors,
     /// The id of its XDP program.
     pub(crate) program: Option<u32>,
+    /// Whether its link is up, with a carrier.
+    pub(crate) up: bool,
+    /// Its MTU.
+    pub(crate) mtu: u32,
 }
 
 /// How a netdev is named in a request.
@@ -154,7 +158,9 @@ impl Rtnetlink {
             }),
             _ => None,
         });
-        Ok(NetdevState { errors, program })
+        let dev = Netdev::from_message(&link);
+        let (up, mtu) = dev.map_or((false, 0), |dev| (dev.up, dev.mtu));
+        Ok(NetdevState { errors, program, up, mtu })
     }
 
     /// Takes a netdev up or down.

@@ -22,7 +22,8 @@ const FRAMES: u64 = 700;
 /// that gives a switch no core for a second, or the ring would turn by a frame then. And so slow
 /// that a switch may be late by half a second with its pause, before all that wait are through.
 const SLOW: &str = "10M";
-const WATCHDOG: &str = "[watchdog]\ndetection_time = \"200ms\"\naction = \"drop\"\n";
+/// A switch without a core for less than that causes no storm, and loses nothing by one.
+const WATCHDOG: &str = "[watchdog]\ndetection_time = \"2s\"\naction = \"drop\"\n";
 
 fn plan(workers: u32) -> LabPlan {
     let ring = |number: u8, before: &str, next: &str| {

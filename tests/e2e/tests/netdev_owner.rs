@@ -1,5 +1,5 @@
 //! Whose a netdev is (SPEC 9): a second switch on it is refused clearly, a program of ours that was
-//! left over is replaced, somebody else's never. And how a switch lets go of it at SIGTERM (SPEC 14).
+//! left over is replaced, somebody else's never. How a switch lets go of it at SIGTERM (SPEC 14).
 
 use holdfast_e2e::process::run;
 use holdfast_e2e::wait::wait_for;
