@@ -12,6 +12,7 @@ pub mod lossless;
 pub mod netns;
 pub mod process;
 pub mod tshark;
+pub mod unrest;
 pub mod wait;
 pub mod waits;
 
