@@ -11,6 +11,7 @@ usage: deploy/test.sh
 The whole test suite: format, lints, units, real frames between network namespaces.
 Every step runs, also after a failed one; exit code 1 if any step failed. It takes about 20 minutes
 on two cores. Needs root. Installs missing Debian packages and builds into target/ first.
+HOLDFAST_LONG=1 in the environment: storms, floods and rounds take their full length.
 To run a part: cargo test --package holdfast-core, or another package.
 END
 }

@@ -3,10 +3,10 @@
 //!
 //! [`listener`] makes the socket, [`server`] has its clients one line each in turn, [`client`] is
 //! what one of them may hold up, [`dispatch`] finds out what a line wants, [`console`] asks the
-//! workers, [`change`] has them do something, [`preflight`] has them send frames that only show what
-//! passes, [`witness`] writes into the [`journal`] what there is to tell, [`suspicions`] those of
-//! deadlocks, [`published`] is the control thread's part of the counters segment, [`host`] looks at
-//! the machine below, [`ports`] answers the keeper of ports.
+//! workers, [`change`] has them do something, [`preflight`] has them send frames that only show
+//! what passes, [`witness`] writes into the [`journal`] what there is to tell, [`suspicions`] those
+//! of deadlocks, [`published`] is the control thread's part of the counters segment, [`host`] looks
+//! at the machine below, [`ports`] answers the keeper of ports.
 
 mod apply;
 mod change;

@@ -1,6 +1,6 @@
 //! Bursts that don't divide by the batch, egress open and blocked in turn (fault 2), through the
-//! real switch: no chunk and no slot is lost, and the last pass is as quick as the first. The batches of
-//! the reported plan are tried one by one in `dataplane/xsk/tests/netns/forwarding.rs`.
+//! real switch: no chunk and no slot is lost, and the last pass is as quick as the first. The
+//! batches of the reported plan are tried one by one in `dataplane/xsk/tests/netns/forwarding.rs`.
 
 use holdfast_api::message::{BufferReply, Call, ShowBuffer};
 use holdfast_e2e::frames::{Ip, Roce};
