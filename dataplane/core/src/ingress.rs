@@ -8,9 +8,10 @@ use crate::egress;
 use crate::frame::{Descriptor, Frame};
 use crate::ids::{Cos, Dscp, Pcp, PgId, PrioritySet};
 use crate::io::{FramePool, PortIo, Received, BURST};
+use crate::late::ANSWERED;
 use crate::pause;
 use crate::port::Port;
-use crate::profile::{PortSpec, Profile};
+use crate::profile::{PgSpec, PortSpec, Profile};
 use crate::topology::PortSet;
 use crate::trace::{EventKind, TraceMask};
 use crate::units::{Cells, FrameLen};
@@ -266,7 +267,7 @@ fn data_frame<P: PortIo, const TIMED: bool>(
 
 /// Whether a frame must wait although Headroom may have room for it: behind others of its PG, or
 /// because it came late to a PG in XOFF. Headroom is for what the peer sends until it obeys, which
-/// is still to come when the worker is late.
+/// is still to come when the worker is late, and has come when the pause is old.
 #[inline(always)]
 fn must_wait<P: PortIo, M>(
     port: &Port<P>,
@@ -278,8 +279,21 @@ fn must_wait<P: PortIo, M>(
     if !again && port.late.waits(pg) {
         return true;
     }
-    let late = again || port.backlogged;
-    late && spec.pgs[pg].lossless && context.shared.mmu.xoff_set(port.id) & (1 << pg.index()) != 0
+    (again || port.backlogged) && is_news(port, context, spec, pg)
+}
+
+/// Whether the peer may not know yet that it must pause this PG.
+#[cold]
+fn is_news<P: PortIo, M>(port: &Port<P>, context: &Context<M>, spec: &PortSpec, pg: PgId) -> bool {
+    let PgSpec { lossless, priorities, .. } = spec.pgs[pg];
+    let in_xoff = context.shared.mmu.xoff_set(port.id) & (1 << pg.index()) != 0;
+    if !lossless || !in_xoff {
+        return false;
+    }
+    let pausing = priorities.and(spec.pfc.enabled);
+    let told = pausing.and(port.sender.paused());
+    let old = |priority| context.now >= port.sender.told_since(priority).after(ANSWERED);
+    pausing != told || told.iter().any(|priority| !old(priority))
 }
 
 /// A frame that is dropped, or that waits for room. `false` if it goes on waiting.

@@ -86,6 +86,12 @@ fn waiting_frames_stop_neither_mac_control_nor_other_classes() {
     assert_eq!(waiting, RING - UNTIL_XOFF, "all that came after XOFF waits, nothing else");
     assert_eq!(lab.pg(0, LOSSLESS).headroom, Cells(0), "kept for what is in flight");
     assert_eq!(lab.wires[0].borrow().chunks_held(), RING - waiting, "lent as if none waited");
+    // After 20 ms of pause nothing is in flight.
+    lab.steps(2_100, STEP);
+    assert_eq!(lab.pg(0, LOSSLESS).headroom, Cells(512));
+    let waiting = lab.port(0).late_frames() as usize;
+    assert_eq!(waiting, RING - ROOM, "all that has no room waits, nothing else");
+    assert_eq!(lab.wires[0].borrow().chunks_held(), RING - waiting, "lent as if none waited");
     let mut pfc = [0; 60];
     encode_pfc(&mut pfc, station(0), 1 << 3, &[0, 0, 0, 65535, 0, 0, 0, 0]);
     lab.arrive(0, &pfc);

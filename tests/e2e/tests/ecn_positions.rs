@@ -5,6 +5,7 @@ use holdfast_api::amount::CellAmount;
 use holdfast_api::message::{Call, SetReply, SetWred};
 use holdfast_api::profile_doc::MarkAtDoc;
 use holdfast_e2e::frames::{Ip, Roce};
+use holdfast_e2e::long::slice_or;
 use holdfast_e2e::wait::wait_for;
 use holdfast_e2e::{in_lab, Lab, LabError, LabPlan, PortPlan, ProfilePlan, SwitchPlan, TestResult};
 use holdfast_wire::Ecn;
@@ -15,10 +16,12 @@ const CELL: usize = 256;
 const ETHERNET: usize = 14;
 const BOTH: [MarkAtDoc; 2] = [MarkAtDoc::Dequeue, MarkAtDoc::Enqueue];
 
-/// h2 is so slow that no two frames are in its TX ring: the depth is what waits.
+/// h2 is so slow that no two frames are in its TX ring, and a worker that was late sends no second
+/// one at once: the depth is what waits.
 fn plan(workers: u32) -> LabPlan {
     let slow = PortPlan::host(2).speed("1M");
     let profile = ProfilePlan::shipped("veth-lab-1g").without_formula();
+    let profile = profile.with("[scheduler]\ncatch_up = \"0us\"");
     let switch = SwitchPlan::new("sw").port(PortPlan::host(1)).port(slow);
     LabPlan::of(vec![switch.profile(profile).workers(workers)])
 }
@@ -84,7 +87,8 @@ fn depths(mark_at: MarkAtDoc, frames: usize, cells: u32) -> Vec<u32> {
 fn positions_follow_from_the_rule(workers: u32) -> TestResult {
     in_lab(&plan(workers), |lab| {
         for mark_at in BOTH {
-            for (len, frames) in [(64_usize, 101), (256, 60), (257, 60), (1024, 101), (1514, 40)] {
+            let all = [(64_usize, 101), (257, 60), (256, 60), (1024, 101), (1514, 40)];
+            for (len, frames) in all.into_iter().take(slice_or(2, 5)) {
                 let cells = len.div_ceil(CELL) as u32;
                 let all = frames as u32 * cells;
                 // Below, in and above the burst; the reported one is half of 101 frames.

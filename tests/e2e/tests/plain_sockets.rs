@@ -61,7 +61,7 @@ fn both_protocols_pass(workers: u32) -> TestResult {
         assert!(!offload(lab, "h1")?, "bring-up has switched it off");
         let notes = lab.switch("sw")?.port("h1")?.notes;
         assert!(notes.iter().any(|note| note.contains("checksum")), "and says so: {notes:?}");
-        let seconds = slice_or("2", "60");
+        let seconds = slice_or("1", "60");
         for to in ["10.0.0.2", "fd00::2"] {
             // As much as goes, both ways: frames of the kernel's own making, as large as it likes.
             for more in [&["--time", seconds][..], &["--time", seconds, "--reverse"]] {

@@ -4,6 +4,7 @@
 use holdfast_api::message::Peer;
 use holdfast_e2e::cable::{Cable, Way};
 use holdfast_e2e::frames::pfc;
+use holdfast_e2e::long::slice_or;
 use holdfast_e2e::wait::wait_for;
 use holdfast_e2e::{in_lab, Lab, LabError, LabPlan, PortPlan, SwitchPlan, TestResult};
 use serde_json::Value;
@@ -104,8 +105,10 @@ fn a_nic_that_keeps_pfc_is_found_one_way_or_the_other() -> TestResult {
         (|frame| is_mac_control(frame) && frame[14..16] == [1, 1], [3, 0, 0]),
         (|frame| is_mac_control(frame) && frame[14..16] == [1, 1] && frame[17] != 0, [3, 3, 0]),
     ];
-    for (kept, arrived) in kinds {
-        for bad in [Way::There, Way::Back] {
+    let both = &[Way::There, Way::Back][..];
+    let ways = slice_or([both, &both[..1], &both[1..]], [both; 3]);
+    for ((kept, arrived), ways) in kinds.into_iter().zip(ways) {
+        for bad in ways.iter().copied() {
             in_lab(&LabPlan::star(3), |lab| {
                 let _cable = joined(lab, move |way, frame| way == bad && kept(frame))?;
                 let (code, answer, said) = preflight(lab, &["h1", "--peer", "h2"])?;
@@ -185,7 +188,7 @@ fn forced_under_lossless_traffic_nothing_is_lost() -> TestResult {
         let receiver = lab.endpoint("h2", &["receive"])?;
         let flow = ["dscp=26,qp=0x11,size=1024,rate=200M"];
         let sender = lab.send("h1", "h2", &flow, &["--seconds", "120"])?;
-        for _ in 0..5 {
+        for _ in 0..slice_or(2, 5) {
             let (_, answer, said) = preflight(lab, &["h1", "--peer", "h2", "--force"])?;
             assert_eq!(answer["sent"][0]["frames"]["link"]["sent"], 3, "{answer} {said}");
         }
