@@ -18,6 +18,11 @@ case ${1:-} in
     usage
     exit 0
     ;;
+  -*)
+    echo "soak: unknown argument: $1" >&2
+    usage >&2
+    exit 2
+    ;;
   "" | *[!0-9]*)
     echo "soak: say for how many minutes" >&2
     usage >&2

@@ -7,17 +7,19 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: deploy/test.sh
+usage: deploy/test.sh [--long [PART...]]
 The whole test suite: format, lints, units, real frames between network namespaces.
 Every step runs, also after a failed one; exit code 1 if any step failed. It takes about 20 minutes
 on two cores. Needs root. Installs missing Debian packages and builds into target/ first.
-HOLDFAST_LONG=1 in the environment: storms, floods and rounds take their full length.
+  --long    instead the long runs: rounds, soak, fuzz; hours, all together. Their outcomes are
+            written to tests/long. PART names one of them: deploy/long.sh says more
 To run a part: cargo test --package holdfast-core, or another package.
 END
 }
 
 case ${1:-} in
   "") ;;
+  --long) ;;
   -h | --help)
     usage
     exit 0
@@ -36,6 +38,10 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 2
 fi
 ./deploy/install.sh --tests
+if [ "${1:-}" = --long ]; then
+  shift
+  exec ./deploy/long.sh "$@"
+fi
 PATH="${HOME:?}/.cargo/bin:$PATH"
 
 target=${CARGO_TARGET_DIR:-$PWD/target}

@@ -3,19 +3,19 @@
 //! After a stall the RX ring may hold more lossless frames than Headroom has room for, although the
 //! peer obeys: it sent them while nobody could pause it. The port is in `rx_backlog` then, which
 //! has paused the peer, and a frame to a PG in XOFF waits here, as if it were still in the ring,
-//! until its PG has left XOFF or the pause is old. It takes no Headroom before: that is for what the
-//! peer sends until it has seen the pause, which a worker that was late has sent late. It isn't left
-//! in the ring, because
-//! MAC control behind it must be seen. What waits counts as backlog, and the ring is lent fewer
-//! chunks for it, so ring and waiting frames together are never more than the ring's entries.
+//! until its PG has left XOFF or the pause is old. It takes no Headroom before: that is for what
+//! the peer sends until it has seen the pause, which a worker that was late has sent late. It isn't
+//! left in the ring, because MAC control behind it must be seen. What waits counts as backlog, and
+//! the ring is lent fewer chunks for it, so ring and waiting frames together are never more than
+//! the ring's entries.
 
 use crate::ids::{PerPg, PgId};
 use crate::io::Received;
 use crate::units::Nanos;
 use std::collections::VecDeque;
 
-/// When a peer that obeys has sent the last frame of a class that it was told to pause: long, for it
-/// may be late itself.
+/// When a peer that obeys has sent the last frame of a class that it was told to pause: long, for
+/// it may be late itself.
 pub(crate) const ANSWERED: Nanos = Nanos::millis(20);
 
 /// The waiting frames of one port, each PG's in order.

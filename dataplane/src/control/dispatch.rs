@@ -71,6 +71,17 @@ impl<P: PortIo + 'static> Console<P> {
         Answered { line: Response::error(id, body).to_line(), file: None }
     }
 
+    fn profile_in_force(&mut self) -> Answer {
+        self.barrier()?;
+        let (names, notes) = (self.board.port_names(), self.board.notes.clone());
+        let mut told = ProfileReply::new(&self.board.profile, &names, notes);
+        told.need = Some(NeedView {
+            smallest_lossless_frame: self.board.smallest_lossless_frame.0,
+            formula: self.board.headroom_terms.iter().map(Into::into).collect(),
+        });
+        reply(&told)
+    }
+
     fn call(&mut self, call: &Call, peer: By) -> Answer {
         match call {
             Call::Ping(_) => self.ping(),
@@ -111,16 +122,7 @@ impl<P: PortIo + 'static> Console<P> {
             Call::ShowFdb(query) => self.fdb(query),
             Call::ShowHost(filter) => self.show_host(filter),
             Call::Segment(_) => self.published.hand_over().and_then(|(told, _)| reply(&told)),
-            Call::ShowProfile(_) => {
-                self.barrier()?;
-                let (names, notes) = (self.board.port_names(), self.board.notes.clone());
-                let mut told = ProfileReply::new(&self.board.profile, &names, notes);
-                told.need = Some(NeedView {
-                    smallest_lossless_frame: self.board.smallest_lossless_frame.0,
-                    formula: self.board.headroom_terms.iter().map(Into::into).collect(),
-                });
-                reply(&told)
-            }
+            Call::ShowProfile(_) => self.profile_in_force(),
             Call::WatermarkShow(filter) => {
                 let (port, query) = self.watermark_query(filter)?;
                 let workers = self.read(port)?;

@@ -108,7 +108,15 @@ fn a_loss_fails_the_verdict_and_is_in_the_journal() -> TestResult {
         };
         let kept = 36 + 1500 + 512;
         let frames: Vec<_> = (0..kept + 7).map(|psn| frame(psn).bytes()).collect();
-        lab.inject("h1", &frames)?;
+        let (fit, too_many) = frames.split_at(kept as usize);
+        lab.inject("h1", fit)?;
+        let switch = lab.switch("sw")?;
+        // What came while the worker was late waits before it goes into Headroom.
+        wait_for("the frames that fit aren't charged", SOON, || {
+            let held = switch.pg("h1", 3)?.occupancy;
+            Ok((held.guaranteed + held.service + held.headroom == kept).then_some(()))
+        })?;
+        lab.inject("h1", too_many)?;
         let switch = lab.switch("sw")?;
         wait_for("the frames too many aren't lost", SOON, || {
             Ok((switch.port("h1")?.lossless_violations == 7).then_some(()))

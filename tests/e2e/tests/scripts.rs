@@ -62,7 +62,7 @@ impl Bench {
 #[test]
 fn arguments_are_looked_at_first() -> TestResult {
     let bench = Bench::new("rustc 1.85.0")?;
-    for script in ["demo.sh", "bench.sh", "test.sh", "install.sh"] {
+    for script in ["demo.sh", "bench.sh", "soak.sh", "test.sh", "install.sh"] {
         let help = bench.run(script, &["--help"])?;
         assert_eq!(help.status.code(), Some(0), "{script}: {help:?}");
         let usage = format!("usage: deploy/{script}");

@@ -49,3 +49,36 @@ fn idle_clients_lock_nobody_out() {
     assert!(body.message.contains("made room"), "{body}");
     ping(&mut clients[1]);
 }
+
+#[test]
+fn a_half_open_client_gets_its_answers() {
+    let desk = Desk::new(1, 1);
+    let mut stream = desk.stream();
+    let requests = "{\"v\":1,\"id\":1,\"call\":\"ping\"}\n{\"v\":1,\"id\":2,\"call\":\"ping\"}\n";
+    stream.write_all(requests.as_bytes()).unwrap();
+    stream.write_all(b"{\"v\":1,\"id\":3").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let ids: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<Response>(line).unwrap().id).collect();
+    assert_eq!(ids, [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_up_itself_alone() {
+    let desk = Desk::new(1, 2);
+    let mut deaf = desk.stream();
+    deaf.set_nonblocking(true).unwrap();
+    let line = b"{\"v\":1,\"id\":1,\"call\":\"show_profile\"}\n".repeat(1_000);
+    let until = Instant::now() + Duration::from_millis(500);
+    let mut taken = 0;
+    while Instant::now() < until {
+        taken += deaf.write(&line).unwrap_or_default();
+    }
+    // Its requests are no longer read: what it has sent stays in the socket, not with us.
+    assert!(taken < 16 << 20, "{taken} bytes were taken");
+    for _ in 0..50 {
+        ping(&mut desk.client());
+    }
+}
