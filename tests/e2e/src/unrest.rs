@@ -21,6 +21,8 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(30);
 /// Hosts and ports that all of it happens to.
 const VICTIMS: [&str; 2] = ["h3", "h4"];
+/// Pairs of entries that fill the switch's journal.
+const JOURNAL: u32 = 600;
 /// Shorter than the stall that a 1G port states.
 const STOP: Duration = Duration::from_millis(15);
 
@@ -123,14 +125,24 @@ pub fn resident(lab: &mut Lab) -> Result<u64, LabError> {
     number.ok_or_else(|| LabError::Content { path: path.into(), why: "no VmRSS".to_owned() })
 }
 
-/// Lossless frames lost at the ports that are spared.
+/// What the ports that are spared have lost; nothing, or what is known of it.
 ///
 /// # Errors
 /// What the switch says.
-pub fn lost_by_the_spared(lab: &mut Lab) -> Result<u64, LabError> {
-    let ports = lab.switch("sw")?.ports()?.ports;
-    let spared = ports.iter().filter(|port| !VICTIMS.contains(&port.port.as_str()));
-    Ok(spared.map(|port| port.lossless_violations).sum())
+pub fn lost_by_the_spared(lab: &mut Lab) -> Result<Option<String>, LabError> {
+    let reply = lab.switch("sw")?.ports()?;
+    let spared = reply.ports.iter().filter(|port| !VICTIMS.contains(&port.port.as_str()));
+    let lost = spared.filter(|port| port.lossless_violations > 0).map(|port| {
+        format!(
+            "{}: {} lossless frames, {} of them by the kernel, {:?}",
+            port.port, port.lossless_violations, port.receive_overrun, port.drops
+        )
+    });
+    let lost: Vec<String> = lost.collect();
+    let gaps = reply.workers.iter().map(|worker| worker.longest_gap_ns / 1_000_000);
+    let gaps: Vec<String> = gaps.map(|ms| format!("{ms} ms")).collect();
+    let text = || format!("{}; workers stood for {}", lost.join("; "), gaps.join(", "));
+    Ok((!lost.is_empty()).then(text))
 }
 
 /// Waits until all ports are up as they were.
@@ -244,13 +256,18 @@ impl Unrest {
         Ok(happening)
     }
 
-    /// Each kind of happening that allocates something once.
+    /// What allocates something once; if memory is to be measured then, also a full journal.
     ///
     /// # Errors
     /// As [`Self::one`].
-    pub fn warm_up(&mut self, lab: &mut Lab) -> TestResult {
+    pub fn warm_up(&mut self, lab: &mut Lab, journal: bool) -> TestResult {
         self.remove_and_add(lab, "h3")?;
-        self.happen(lab, Happening::NetdevGone, "h3")
+        self.happen(lab, Happening::NetdevGone, "h3")?;
+        for _ in 0..if journal { JOURNAL } else { 0 } {
+            lab.switch("sw")?.hold("h3")?;
+            lab.switch("sw")?.release("h3")?;
+        }
+        Ok(())
     }
 
     /// Ends the load of the victims.

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 /// What the switch process may grow by, KiB.
 const GROWTH: u64 = 1024;
-/// Pairs of entries that fill the switch's journal.
-const JOURNAL: u32 = 600;
 
 fn flaps(workers: u32) -> TestResult {
     // In a long run memory is measured when the journal is full and every kind has happened.
@@ -25,11 +23,7 @@ fn flaps(workers: u32) -> TestResult {
         let sender = lab.send("h1", "h2", &[flow], &["--seconds", "3600", "--speed", "1G"])?;
         let mut flaps = Unrest::new(lab, seed)?;
         // Once each, so that what is allocated once is there when it is measured.
-        flaps.warm_up(lab)?;
-        for _ in 0..slice_or(0, JOURNAL) {
-            lab.switch("sw")?.hold("h3")?;
-            lab.switch("sw")?.release("h3")?;
-        }
+        flaps.warm_up(lab, slice_or(false, true))?;
         for _ in 0..first {
             println!("{:?}", flaps.one(lab, &Happening::FLAPS)?);
         }
