@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub(crate) fn follow<P: PortIo>(port: &mut Port<P>, context: &mut Context<P::Pool>, up: bool) {
     port.up = up;
     if !up {
+        ingress::give_up_late(port, context, DropReason::PortDown);
         egress::flush(port, context, DropReason::PortDown);
         context.shared.fdb.flush_port(port.id);
         port.receiver.forget(context.now);
@@ -93,7 +94,6 @@ impl<P: PortIo> Worker<P> {
         let port = self.ports.get_mut(slot)?;
         port.sender.release_all();
         pause::send(port, &mut self.context);
-        ingress::give_up_late(port, &mut self.context, DropReason::PortDown);
         follow(port, &mut self.context, false);
         let port = self.ports.remove(slot);
         self.context.slots = Slots::new(self.ports.iter().map(Port::id));

@@ -279,7 +279,8 @@ fn must_wait<P: PortIo, M>(
     if !again && port.late.waits(pg) {
         return true;
     }
-    (again || port.backlogged) && is_news(port, context, spec, pg)
+    let late = again || port.backlogged && !port.late.is_full();
+    late && is_news(port, context, spec, pg)
 }
 
 /// Whether the peer may not know yet that it must pause this PG.

@@ -7,7 +7,7 @@
 //! the peer sends until it has seen the pause, which a worker that was late has sent late. It isn't
 //! left in the ring, because MAC control behind it must be seen. What waits counts as backlog, and
 //! the ring is lent fewer chunks for it, so ring and waiting frames together are never more than
-//! the ring's entries.
+//! the ring's entries; an eighth of them stays with the ring.
 
 use crate::ids::{PerPg, PgId};
 use crate::io::Received;
@@ -27,9 +27,16 @@ pub(crate) struct LateFrames {
     most: u32,
 }
 
+/// How many frames wait at most: an eighth of the ring is always lent, for MAC control and for
+/// classes that have room. It is more than the backlog at which a stall may begin.
+const fn of(entries: u32) -> u32 {
+    entries - entries / 8
+}
+
 impl LateFrames {
-    /// Room for `most` frames: the entries of the port's RX rings. It never grows.
-    pub(crate) fn new(most: u32) -> Self {
+    /// Room for frames of RX rings of so many entries. It never grows.
+    pub(crate) fn new(entries: u32) -> Self {
+        let most = of(entries);
         Self {
             pgs: PerPg::from_fn(|_| VecDeque::with_capacity(most as usize)),
             bytes: PerPg::default(),
@@ -38,8 +45,9 @@ impl LateFrames {
         }
     }
 
-    /// Holds so many from now on: the port has other rings. What waits already stays.
-    pub(crate) fn hold(&mut self, most: u32) {
+    /// The port has other rings from now on, of so many entries. What waits already stays.
+    pub(crate) fn hold(&mut self, entries: u32) {
+        let most = of(entries);
         let more = (most as usize).saturating_sub(self.frames as usize);
         self.pgs.iter_mut().for_each(|(_, frames)| frames.reserve(more));
         self.most = most;
@@ -56,7 +64,7 @@ impl LateFrames {
         &self.bytes
     }
 
-    /// Whether the ring is lent no chunk any more: what comes is lost unseen.
+    /// Whether no more can wait.
     pub(crate) const fn is_full(&self) -> bool {
         self.frames >= self.most
     }

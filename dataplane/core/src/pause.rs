@@ -45,28 +45,41 @@ fn watch_peer<P: PortIo>(port: &mut Port<P>, spec: &PortSpec, cell: CellSize, no
     port.peer.look(&Sight { now, sender, spec, cell, counters, late, ring, unseen });
 }
 
-/// Pauses by receive backlog (SPEC 4.3): from above the mark until half of it, and when frames came
-/// because a pause ran out while the worker had no core. Looked at before the `came` frames of a
-/// burst are: what has no room then waits from the first one on.
+/// Pauses by receive backlog (SPEC 4.3): all lossless priorities from above the mark until half of
+/// it, and when frames came because a pause ran out while the worker had no core; those of a PG as
+/// long as frames of it wait for room. Looked at before the `came` frames of a burst are: what has
+/// no room then waits from the first one on.
 pub(crate) fn backlog<P: PortIo, M>(
     port: &mut Port<P>,
     context: &mut Context<M>,
     spec: &PortSpec,
     came: usize,
 ) {
-    let waiting = port.io.rx_backlog() + port.late.frames();
+    let in_ring = port.io.rx_backlog();
     let mark = spec.pfc.rx_backlog_mark;
-    let above = if port.backlogged { waiting > mark / 2 } else { waiting > mark };
-    let now_backlogged = above || came > 0 && port.sender.has_lapsed(context.now);
-    if now_backlogged == port.backlogged {
+    let above = if port.backlogged { in_ring > mark / 2 } else { in_ring > mark };
+    port.backlogged = above || came > 0 && port.sender.has_lapsed(context.now);
+    let before = port.sender.cause(PauseCause::RxBacklog);
+    if before.is_empty() && !port.backlogged && port.late.frames() == 0 {
         return;
     }
-    port.backlogged = now_backlogged;
-    let lossless = lossless_priorities(spec);
-    let level = if now_backlogged { lossless } else { PrioritySet::EMPTY };
+    let level = backlog_level(port, spec);
+    if level == before {
+        return;
+    }
     port.sender.set_cause(PauseCause::RxBacklog, level);
-    let kind = EventKind::RxBacklog(lossless, now_backlogged);
+    let kind = EventKind::RxBacklog(level.or(before), !level.is_empty());
     context.trace.record(context.now, port.id, kind);
+}
+
+/// The priorities that the backlog pauses. A class whose frames can't go on must not stop another
+/// one that could.
+pub(crate) fn backlog_level<P>(port: &Port<P>, spec: &PortSpec) -> PrioritySet {
+    if port.backlogged {
+        return lossless_priorities(spec);
+    }
+    let late = spec.pgs.iter().filter(|(pg, _)| port.late.waits(*pg));
+    late.fold(PrioritySet::EMPTY, |set, (_, pg)| set.or(pg.priorities)).and(spec.pfc.enabled)
 }
 
 /// The PFC-enabled priorities of the port's lossless PGs.

@@ -6,7 +6,7 @@ use crate::drop::DropReason;
 use crate::egress;
 use crate::exchange;
 use crate::frame::Descriptor;
-use crate::ids::{PerPort, PgId, PortId, PrioritySet, WorkerId};
+use crate::ids::{PerPort, PgId, PortId, WorkerId};
 use crate::ingress;
 use crate::io::{FramePool, Losses, PortIo, Received, BURST};
 use crate::pause;
@@ -239,10 +239,7 @@ impl<P: PortIo> Worker<P> {
             watch::give_up(port, &mut self.context, Some(spec));
             let level = self.context.shared.mmu.pfc_level(&profile, port.id);
             port.sender.set_cause(PauseCause::Mmu, level);
-            let backlog = match port.backlogged {
-                true => pause::lossless_priorities(spec),
-                false => PrioritySet::EMPTY,
-            };
+            let backlog = pause::backlog_level(port, spec);
             port.sender.set_cause(PauseCause::RxBacklog, backlog);
             pause::send(port, &mut self.context);
         }

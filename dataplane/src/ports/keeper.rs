@@ -31,6 +31,9 @@ use std::time::{Duration, Instant};
 /// completes them does it sooner.
 const STUCK: Duration = Duration::from_millis(50);
 
+/// How long the end of the switch waits for a keeper that the kernel holds.
+const HELD: Duration = Duration::from_secs(3);
+
 /// What the keeper is to do.
 pub(crate) enum KeeperOrder {
     /// Close a port, put its link back, and open it again when that can be.
@@ -123,10 +126,19 @@ impl PortKeeper {
         Ok(Self { orders, thread: thread.spawn(move || work.run(&left))? })
     }
 
-    /// Ends it. Workers are to have ended before: it may be waiting for one.
+    /// Ends it. Workers are to have ended before: it may be waiting for one. The kernel may hold it
+    /// for long: then it is left where it is.
     pub(crate) fn stop(self) {
         // If it has ended already, nobody takes the order.
         let _ = self.orders.send(KeeperOrder::Stop);
+        let patience = Instant::now() + HELD;
+        while !self.thread.is_finished() {
+            if Instant::now() > patience {
+                log::error!("the kernel holds the keeper of ports: it is left behind");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if self.thread.join().is_err() {
             log::error!("the keeper of ports had ended by a panic");
         }

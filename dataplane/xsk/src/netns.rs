@@ -7,10 +7,10 @@ use nix::sched::{setns, unshare, CloneFlags};
 use nix::sys::socket::{socket, AddressFamily, SockFlag, SockType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,7 +146,9 @@ pub(crate) fn inode(path: &Path) -> Option<u64> {
 
 impl NetnsHandle {
     pub(crate) fn open(path: &Path, name: String) -> Result<Self, XskError> {
-        match File::open(path) {
+        // Not blocking: it may be a pipe, which setns refuses and not the one who opens it.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        match file {
             Ok(file) => Ok(Self { file: Arc::new(file), path: path.to_owned(), name }),
             Err(source) => Err(XskError::Netns { netns: name, source }),
         }
