@@ -49,7 +49,11 @@ fn a_pg_in_xoff_is_shown_with_what_it_waits_for_and_who_pauses_that() {
         let _: Done = client.call(Call::PortHold(port_name("p2"))).unwrap();
         desk.rig.act(|lab| (0..10).for_each(|_| lab.arrive(0, &ipv4(0, 2, 26, 0, 1_000))));
         desk.rig.act(|lab| (0..270).for_each(|_| lab.arrive(0, &ipv4(0, 1, 26, 0, 1_000))));
-        let reply = until(client, |reply| reply.pgs.iter().any(|pg| pg.cells == 1_120));
+        // Queues are read a moment before the accounts.
+        let all_there = |pg: &WaitsPg| {
+            pg.cells == 1_120 && pg.waits_for.iter().map(|held| held.cells).sum::<u32>() == 1_120
+        };
+        let reply = until(client, |reply| reply.pgs.iter().any(all_there));
         let of = &reply.pgs[0];
         assert_eq!((reply.pgs.len(), of.port.as_str(), of.pg), (1, "p0", LOSSLESS));
         assert_eq!((of.priorities.as_slice(), of.suspected_at_ns), (&[3][..], None));
