@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The long runs, and their outcome in tests/long/: rounds, soak, fuzz. Called by deploy/test.sh --long.
+# The long runs, and their outcomes in tests/long. Called by deploy/test.sh --long.
 set -euo pipefail
 
 usage() {
@@ -82,9 +82,11 @@ for part in "${parts[@]}"; do
   }
   {
     head_of "$part"
-    # Verdicts and measurements, not what the build and the switches said.
+    # Verdicts and measurements, not what the build, the switches and a backtrace said.
     grep --extended-regexp --invert-match \
-      '^ +(Compiling|Running|Finished|Blocking)|^(running|failures:|successes:|$)|\[20[0-9-]+T' "$log"
+      -e '^ +(Compiling|Running|Finished|Blocking|at |[0-9]+: |[a-z0-9_]+$)' \
+      -e '^(running|failures:|successes:|stack |note: |install: |$)' \
+      -e '\[20[0-9-]+T|^[A-Z][A-Za-z]+$' "$log"
     printf '\n%s after %d s\n' "$result" $((SECONDS - begin))
   } >"$outcome"
   rm --force "$log"

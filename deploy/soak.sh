@@ -7,7 +7,7 @@ usage() {
 usage: deploy/soak.sh MINUTES [--seed N] [--workers N] [--json FILE]
 Ports that flap, vanish and are added, storms, applies, kills and stops at random, under load. Two
 hosts are spared: exit code 1 if one of them loses a frame, if a cell or a chunk of memory isn't
-back at the end, or if the switch has grown by more than 1 MiB.
+back at the end, or if the switch has grown by more than 4 MiB.
 Needs root. Installs missing Debian packages and builds into target/ first.
 Example: deploy/soak.sh 30 --seed 7
 END
