@@ -68,8 +68,13 @@ pub(crate) fn backlog<P: PortIo, M>(
         return;
     }
     port.sender.set_cause(PauseCause::RxBacklog, level);
-    let kind = EventKind::RxBacklog(level.or(before), !level.is_empty());
-    context.trace.record(context.now, port.id, kind);
+    let [began, ended] = [(level, before), (before, level)].map(|(a, b)| PrioritySet(a.0 & !b.0));
+    for (priorities, on) in [(began, true), (ended, false)] {
+        if !priorities.is_empty() {
+            let kind = EventKind::RxBacklog(priorities, on);
+            context.trace.record(context.now, port.id, kind);
+        }
+    }
 }
 
 /// The priorities that the backlog pauses. A class whose frames can't go on must not stop another
