@@ -9,7 +9,7 @@ usage() {
   cat <<'END'
 usage: deploy/test.sh [--long [PART...]]
 The whole test suite: format, lints, units, real frames between network namespaces.
-Every step runs, also after a failed one; exit code 1 if any step failed. It takes about 20 minutes
+Every step runs, also after a failed one; exit code 1 if any step failed. It takes about 25 minutes
 on two cores. Needs root. Installs missing Debian packages and builds into target/ first.
   --long    instead the long runs: rounds, soak, fuzz; hours, all together. Their outcomes are
             written to tests/long. PART names one of them: deploy/long.sh says more

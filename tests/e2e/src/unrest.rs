@@ -58,18 +58,6 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// What happens to ports, and beside them.
-    pub const FLAPS: [Self; 8] = [
-        Self::LinkAtSwitch,
-        Self::LinkAtHost,
-        Self::NetdevGone,
-        Self::Mtu,
-        Self::NetnsGone,
-        Self::Hold,
-        Self::RemoveAndAdd,
-        Self::DaemonKilled,
-    ];
-
     /// All of it.
     pub const ALL: [Self; 13] = [
         Self::LinkAtSwitch,
@@ -86,6 +74,11 @@ impl Happening {
         Self::Stopped,
         Self::LookedAt,
     ];
+
+    /// What happens to ports, and beside them: the first eight.
+    pub fn flaps() -> &'static [Self] {
+        Self::ALL.split_at(8).0
+    }
 }
 
 /// A switch of four hosts, of which h3 and h4 are the victims; h4's port is in a namespace of its

@@ -25,12 +25,12 @@ fn flaps(workers: u32) -> TestResult {
         // Once each, so that what is allocated once is there when it is measured.
         flaps.warm_up(lab, slice_or(false, true))?;
         for _ in 0..first {
-            println!("{:?}", flaps.one(lab, &Happening::FLAPS)?);
+            println!("{:?}", flaps.one(lab, Happening::flaps())?);
         }
         all_up(lab)?;
         let before = resident(lab)?;
         for event in 1..=count {
-            println!("{:?}", flaps.one(lab, &Happening::FLAPS)?);
+            println!("{:?}", flaps.one(lab, Happening::flaps())?);
             if event % 20 == 0 {
                 println!("{event} events: {} KiB resident", resident(lab)?);
             }
