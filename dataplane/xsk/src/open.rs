@@ -25,8 +25,8 @@ use std::time::Duration;
 /// Largest MTU whose frames fit one page beside what the kernel keeps there (facts of veth).
 pub const ONE_PAGE_MTU: u32 = 3498;
 /// How long a queue stays busy after its socket was closed, at most, and how often to try.
-const BUSY_TRIES: u32 = 40;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const BUSY_TRIES: u32 = 40;
+pub(crate) const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Whether frames are copied between the driver and our memory. All ports share one registration
 /// of the memory and with it one mode, which is copy: see the crate's README.

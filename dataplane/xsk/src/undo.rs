@@ -7,7 +7,9 @@
 
 use crate::ethtool::{Channels, Ethtool, Pause};
 use crate::netns::{NetnsHandle, NetnsMark};
+use crate::open::{BUSY_PAUSE, BUSY_TRIES};
 use crate::rtnetlink::{Netdev, Rtnetlink, Which};
+use nix::libc;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -162,7 +164,7 @@ impl Setting {
                 let (rx, tx, other, combined) = (*rx, *tx, *other, *combined);
                 let was = Channels { rx, tx, other, combined, ..now };
                 if now != was {
-                    ethtool.set_channels(was)?;
+                    when_free(|| ethtool.set_channels(was))?;
                 }
                 Ok(set(now != was))
             }
@@ -189,6 +191,20 @@ impl Setting {
             }
         }
     }
+}
+
+/// A queue stays taken for a while after its last socket was closed, and as long as it is the
+/// kernel calls some changes of the channels invalid.
+fn when_free(mut set: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..BUSY_TRIES {
+        match set() {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EBUSY)) => {
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            done => return done,
+        }
+    }
+    set()
 }
 
 impl Original {

@@ -103,3 +103,25 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Vec<Original>>(&text).unwrap(), all);
     }
 }
+
+#[test]
+fn channels_wait_for_a_queue_that_is_still_taken() {
+    let mut tries = 0;
+    let set = || {
+        tries += 1;
+        match tries {
+            1 => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            2 => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+            _ => Ok(()),
+        }
+    };
+    when_free(set).unwrap();
+    assert_eq!(tries, 3);
+    // What is no matter of time is said at once.
+    let mut tries = 0;
+    let error = when_free(|| {
+        tries += 1;
+        Err(io::Error::from_raw_os_error(libc::EPERM))
+    });
+    assert_eq!((error.unwrap_err().raw_os_error(), tries), (Some(libc::EPERM), 1));
+}

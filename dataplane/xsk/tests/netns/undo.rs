@@ -3,7 +3,9 @@
 
 use crate::lab::{sh, Lab};
 use holdfast_xsk::{open_port, put_back, Layout, Memory, Original, Setting, UndoLog};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Whether a setting is at its original now. Run by whoever keeps the log.
 fn is_original(original: &Original) -> bool {
@@ -75,4 +77,29 @@ fn every_setting_is_noted_before_it_changes_and_until_it_is_back() {
     // And once more, as the start after a kill that came before the file was removed.
     let again = put_back(all);
     assert_eq!((again.done.len(), again.gone.len(), again.failed.len()), (0, 0, 0), "{again:?}");
+}
+
+/// The kernel lets go of a queue some time after its socket was closed, and refuses other channels
+/// until then.
+#[test]
+fn channels_are_put_back_when_a_queue_is_let_go_late() {
+    let lab = Lab::new(1, "numrxqueues 4 numtxqueues 1");
+    let noted: Arc<Mutex<Vec<Original>>> = Arc::default();
+    let kept = Arc::clone(&noted);
+    let undo =
+        UndoLog::new(Vec::new(), move |now: &[Original]| *kept.lock().unwrap() = now.to_vec());
+    let mut config = lab.config(0, 256);
+    (config.queues, config.undo) = (Some(2), undo);
+    let memory = Memory::new(&Layout::even(2048, 1).unwrap()).unwrap().0;
+    let (port, guard) = open_port(&memory, &config).unwrap();
+    let held: Vec<OwnedFd> = port.fds().map(|fd| fd.try_clone_to_owned().unwrap()).collect();
+    drop(port);
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(held);
+    });
+    drop(guard);
+    late.join().unwrap();
+    let left: Vec<_> = noted.lock().unwrap().iter().map(Original::to_string).collect();
+    assert_eq!(left, Vec::<String>::new());
 }
